@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from chainrule import lazy
 from chainrule.errors import (
@@ -105,7 +105,7 @@ def save(model: nn.Layer | Mapping[str, Array], path: str | PathLike[str]) -> No
 
 
 # Imported on first use, so that the command line starts fast.
-_find = lazy.names(
+lazy.names(
     __name__,
     "align autograd data doctor foundations generate inspect io lessons models native nn ops optim random runs scalar "
     "scaling tasks text train",
@@ -114,19 +114,6 @@ _find = lazy.names(
     native="get_threads set_threads",
     random="seed",
 )
-
-
-if not TYPE_CHECKING:  # a type checker would believe in every name
-
-    def __getattr__(name: str) -> Any:
-        try:
-            return _find(name)
-        except AttributeError:
-            if name.startswith("_"):
-                raise
-        from chainrule.autograd.torch_names import unknown_member
-
-        raise unknown_member("cr", name)
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ It is here so that commands can show the flags without loading what reads tables
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -35,6 +35,16 @@ class Columns:
         """What is said of the column of a role."""
         said = getattr(self, flag(role))
         return said if isinstance(said, tuple) else (said,) if said is not None else ()
+
+    def filled(self, before: Columns) -> Columns:
+        """With what `before` says where nothing is said here
+
+        >>> from chainrule.data import Columns
+        >>> Columns(header=True).filled(Columns("body", "topic")) == Columns("body", "topic", header=True)
+        True
+        """
+        said = {name: value for name, value in vars(self).items() if value not in (None, ())}
+        return replace(before, **said)
 
 
 CHOSEN = Columns()  # nothing is said: the rule chooses

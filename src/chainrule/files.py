@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import math
 import os
@@ -43,10 +44,7 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     With `replace` an existing file stays until then and is replaced; a link is followed to its file.
     """
     path = path.resolve()
-    if not replace:
-        _refuse_existing(path)
-    elif path.exists() and not path.is_file():
-        raise ConfigError(f"{path}: is not a regular file (choose another name)")
+    (check_file if replace else check_new)(path)
     partial = _partial(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +67,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     The caller must flush the files in it.
     """
-    _refuse_existing(path)
+    check_new(path)
     partial = _partial(path)
     try:
         _drop_leftovers(path)
@@ -206,11 +204,34 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _refuse_existing(path: Path) -> None:
+def check_new(path: Path) -> None:
+    """Refuse to write what exists, but for an empty directory."""
+    _check_parent(path)
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():
         raise ConfigError(f"{path}: exists already (choose another name, or remove it)")
+
+
+def check_file(path: Path) -> None:
+    """Refuse to replace what is no file."""
+    _check_parent(path)
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path}: is not a regular file (choose another name)")
+
+
+def check_folder(path: Path) -> None:
+    """Refuse to write files into what is no directory."""
+    _check_parent(path)
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{path}: is not a directory (choose another name)")
+
+
+def _check_parent(path: Path) -> None:
+    """The directory that a path is in, or the nearest that exists, must be one to write in."""
+    there = next((parent for parent in path.absolute().parents if parent.exists()), None)
+    if there is not None and not there.is_dir():
+        raise _cannot_write(path, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
 
 
 def _cannot_write(path: Path, error: OSError) -> ConfigError:

@@ -1,19 +1,34 @@
-"""Names of a package that are imported on first use, so that one of them can be had without all the others."""
+"""The names of a package, imported on first use: one of them can be had without all the others."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from chainrule.torch_names import unknown_member
 
-def names(package: str, rooms: str = "", **modules: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package; `modules` lists the names found in each of its modules, `rooms` more modules."""
+
+def names(package: str, rooms: str = "", **modules: str) -> None:
+    """Give a package the names that are found in each of its `modules`, and `rooms`, more modules.
+
+    A name that it lacks is an error that says what was meant. A package whose names are all imported calls this too.
+    """
     homes = {name: module for module, found in modules.items() for name in found.split()}
 
-    class Package(ModuleType):
+    class Package(
+        ModuleType
+    ):  # not a `__getattr__` of the module: a type checker would believe in every name
+        def __getattr__(self, name: str) -> Any:
+            if name in rooms.split():
+                return importlib.import_module(f"{package}.{name}")
+            if name not in homes:
+                raise unknown_member(package, name)
+            value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+            setattr(self, name, value)  # asked for once
+            return value
+
         def __setattr__(self, name: str, value: Any) -> None:
             if name in homes and isinstance(value, ModuleType):
                 return  # generate.score is the function, not its module
@@ -23,14 +38,3 @@ def names(package: str, rooms: str = "", **modules: str) -> Callable[[str], Any]
             return sorted({*super().__dir__(), *homes, *rooms.split()})
 
     sys.modules[package].__class__ = Package
-
-    def find(name: str) -> Any:
-        if name in rooms.split():
-            return importlib.import_module(f"{package}.{name}")
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
-        setattr(sys.modules[package], name, value)  # asked for once
-        return value
-
-    return find

@@ -19,6 +19,7 @@ from chainrule.suggest import hinted
 
 MOST_SEED = 2**64 - 1
 MOST_COUNT = 10**12  # of anything: layers, tokens, steps
+MOST_SECONDS = 365 * 24 * 3600  # of work: a year
 
 
 class Duration:
@@ -48,10 +49,15 @@ class Check:
         self._each(names, lambda x: x is not None and x >= least, f"must be at least {least}")
         self._each(names, lambda x: x <= MOST_COUNT, f"must be at most {MOST_COUNT:,}")
 
-    def positive(self, *names: str, of: str = "") -> None:
+    def positive(self, *names: str) -> None:
         """Finite and above 0."""
-        rule = f"must be a positive number{of and f' of {of}'}"
-        self._each(names, lambda x: math.isfinite(x) and x > 0, rule)
+        self._each(names, lambda x: math.isfinite(x) and x > 0, "must be a positive number")
+
+    def duration(self, *names: str, unit: str = "seconds", seconds: int = 1) -> None:
+        """Above 0 and at most a year, in a unit of so many seconds."""
+        most = MOST_SECONDS // seconds
+        rule = f"must be a positive number of {unit}, at most {most:,}, a year"
+        self._each(names, lambda x: 0 < x <= most, rule)
 
     def finite(self, *names: str) -> None:
         self._each(names, math.isfinite, "must be a finite number")

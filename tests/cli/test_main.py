@@ -142,7 +142,10 @@ BAD = {
     "fraction for an integer": (["train", "--n-layer", "1.5"], "--n-layer: got '1.5' (must be an integer)"),
     "no value": (["train", "--lr"], "--lr: no value (must be followed by one"),
     "too many arguments": (["train", "gpt", "text.txt", "more"], "'more': one argument too many"),
-    "negative minutes": (["demo", "--minutes", "-1"], "demo: --minutes is -1.0 (must be a positive number)"),
+    "negative minutes": (
+        ["demo", "--minutes", "-1"],
+        "demo: --minutes is -1.0 (must be a positive number of minutes",
+    ),
     "no minutes": (["demo", "--minutes", "nan"], "--minutes is nan"),
     "negative seed": (["demo", "--seed", "-1"], "seed is -1 (must be from 0 to 2**64 - 1)"),
     "nearly a subcommand": (["data", "gett"], "'data gett': no such command (did you mean data get?)"),
@@ -235,7 +238,7 @@ BAD = {
     "full directory": (["train", "gpt", "text.txt", "--out", "."], "the directory is not empty"),
     "file in the way": (
         ["train", "gpt", "text.txt", "--out", "text.txt/run"],
-        "text.txt/run: cannot be used",
+        "text.txt/run: cannot be written",
     ),
     "no such memory": (
         ["train", "gpt", "text.txt", "--n-embd", "4000000000"],
@@ -331,7 +334,9 @@ def test_a_directory_that_cannot_be_written_is_refused(
     assert capsys.readouterr().err == "error: run: cannot be used for a run (Permission denied)\n"
 
 
-def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("chainrule.cli.render.wrap.MOST_WIDTH", 200)
     for args in ([], ["--help"], ["-h"]):
         main(args)
         out = capsys.readouterr().out
@@ -402,3 +407,29 @@ def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait(timeout=60) == 141
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere names are always Unicode")
+def test_names_and_prompts_in_a_locale_that_knows_ascii_only(folder: Path) -> None:
+    Path("ümlaut.txt").write_text("Über Ümlaute. " * 400, encoding="utf-8")
+    plain = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "chainrule.cli"]
+    train = [*command, "train", "gpt", "ümlaut.txt", *SMALL, "--max-steps", "1", "--out", "läufe"]
+    done = subprocess.run(train, capture_output=True, encoding="utf-8", env=plain)
+    assert done.returncode == 0, done.stderr
+    assert 'data = "ümlaut.txt"' in Path("läufe/config.toml").read_text(encoding="utf-8")
+    sample = [*command, "sample", "läufe", "--prompt", "Ü", "--max-new-tokens", "1"]
+    done = subprocess.run(sample, capture_output=True, encoding="utf-8", env=plain)
+    assert done.returncode == 0 and "Ü" in done.stdout, done.stderr
+
+
+def test_a_name_that_is_not_utf_8_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (
+        ["train", "gpt", "\udcfcmlaut.txt", "--out", "run"],
+        ["sample", "run", "--prompt", "\udcfc"],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        error = capsys.readouterr().err
+        assert stop.value.code == 2 and "'\\udcfc" in error and "not UTF-8 (must be" in error
+        assert error.count("\n") == 1 and not Path("run").exists()

@@ -10,6 +10,7 @@ from chainrule.doctor import Code
 from chainrule.doctor.rules import of_splits
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect import exposure, split_losses
+from chainrule.inspect.generalization import SplitLosses
 from chainrule.models import GPT, GPTConfig, LanguageModel
 
 
@@ -76,6 +77,27 @@ def test_overfitting_is_said() -> None:
         optimizer.step()
     found = split_losses(model, train, validation, batches=1)
     assert found.validation > found.train + 1 and of_splits(found).code is Code.SPLITS_OVERFIT
+
+
+FALLING, FLAT = [4.0 - 0.05 * step for step in range(40)], [2.0] * 40
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "trained", "evaluated", "code"),
+    [
+        (3.38, 3.40, FALLING, [3.40], Code.SPLITS_LEARNING),
+        (3.38, 3.40, [3.4], [], Code.SPLITS_LEARNING),  # hardly begun
+        (2.00, 2.01, FLAT, [2.2, 2.01], Code.SPLITS_OK),
+        (0.07, 0.58, FALLING, [0.6, 0.58], Code.SPLITS_APART),
+        (0.07, 0.58, FALLING, [0.6, 0.5830, 0.5834], Code.SPLITS_LEVEL),
+        (0.07, 0.60, FALLING, [0.6, 0.5, 0.6], Code.SPLITS_OVERFIT),
+    ],
+)
+def test_what_still_falls_is_not_at_its_end(
+    train: float, validation: float, trained: list[float], evaluated: list[float], code: Code
+) -> None:
+    losses = SplitLosses(train, validation, 8)
+    assert of_splits(losses, trained=trained, evaluated=evaluated).code is code
 
 
 @pytest.mark.requirement("R-229")

@@ -9,6 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn
+from chainrule.cli import main
 
 
 class Net(nn.Module):
@@ -34,6 +35,17 @@ def test_a_state_dict_can_be_saved(tmp_path: Path) -> None:
     net = Net()
     cr.save(net.state_dict(), tmp_path / "net.safetensors")
     assert cr.load(tmp_path / "net.safetensors", Net()).state_dict().keys() == net.state_dict().keys()
+
+
+def test_weights_alone_say_what_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("net.safetensors", "model.safetensors"):
+        cr.save(Net(), tmp_path / name)
+        with pytest.raises(cr.FormatError, match=rf"{name}: weights alone .*cr\.load\(path, model\)"):
+            cr.load(tmp_path / name)
+    (tmp_path / "bin.safetensors").write_bytes(b"anything else, and no weights")
+    with pytest.raises(SystemExit):
+        main(["import", str(tmp_path / "bin.safetensors"), "--out", str(tmp_path / "out")])
+    assert "must be a safetensors file" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:

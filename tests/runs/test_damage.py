@@ -110,6 +110,7 @@ def test_a_record_with_another_key_or_type_is_left_out_and_the_rest_is_used(
     run = new_run(tmp_path, **SMALL)
     run.train()
     whole = run.files.log.read_text(encoding="utf-8")
+    shutil.copytree(run.folder, "copy")
     changes = [
         ('"loss"', '"lxss"'),
         ('"norm"', '"nxrm"'),
@@ -126,7 +127,7 @@ def test_a_record_with_another_key_or_type_is_left_out_and_the_rest_is_used(
         again = Run.resume(run.folder)
         again.extend(again.trainer.steps + 1)
         again.train()
-        for words in (["doctor", "run"], ["runs", "list", "."], ["runs", "compare", "run", "run"]):
+        for words in (["doctor", "run"], ["runs", "list", "."], ["runs", "compare", "run", "copy"]):
             main(words)
             assert "Traceback" not in capsys.readouterr().err
     run.files.log.write_text(
@@ -383,6 +384,6 @@ def test_two_processes_cannot_share_a_run_and_a_dead_one_holds_nothing(tmp_path:
 def test_a_run_that_was_killed_before_its_first_checkpoint_says_what_to_do(tmp_path: Path) -> None:
     run = new_run(tmp_path, **SMALL)  # made, and never trained
     with pytest.raises(
-        CheckpointError, match=r"stopped before its first checkpoint \(remove it and begin again\)"
+        CheckpointError, match=r"stopped before its first checkpoint \(begin it again, without resume\)"
     ):
         Run.resume(run.folder)

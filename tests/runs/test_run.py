@@ -391,13 +391,14 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_new_run_leaves_what_is_there_alone(tmp_path: Path) -> None:
     run = new_run(tmp_path, max_steps=2)
+    run.save()
     with pytest.raises(ConfigError, match="not empty"):
         new_run(tmp_path, max_steps=2)
     assert free_folder(run.folder) == tmp_path / "run-2"
     (tmp_path / "run-2").mkdir()
     assert free_folder(run.folder) == tmp_path / "run-3"
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be used"):
+    with pytest.raises(ConfigError, match="cannot be written"):
         new_run(tmp_path, "file/below")
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from pathlib import Path
+
 import pytest
 
 from chainrule.cli import main
@@ -109,6 +113,66 @@ def test_long_texts_are_read_in_pieces_of_words() -> None:
 def test_a_text_that_is_too_short_is_refused() -> None:
     with pytest.raises(ChainruleError, match="some"):
         choose(Corpus("some", "test", "too short"), 60)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["train", "gpt", "--budget", "1e99"],
+            "--budget is 1e+99 (must be a positive number of seconds, at most",
+        ),
+        (["train", "gpt", "--budget", "9000h"], "at most 31,536,000, a year"),
+        (["demo", "--minutes", "1e9"], "minutes, at most 525,600, a year"),
+    ],
+)
+def test_a_budget_beyond_all_patience_is_refused_at_once(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.fixture
+def small_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.txt").write_text(TEXT.text[:3000], encoding="utf-8")
+
+
+@pytest.mark.usefixtures("small_text")
+def test_a_small_text_for_a_long_budget_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("chainrule.cli.render.progress.PATIENCE", 0.01)
+    monkeypatch.setattr("chainrule.cli.render.progress.PLAIN", 0.01)
+    main(["train", "gpt", "small.txt", "--budget", "2s", "--eval-windows", "4"])
+    out, err = capsys.readouterr()
+    assert (
+        "the text is small for this budget: read more than 40 times" in out and "a budget of about 1s" in out
+    )
+    assert "choosing sizes for the budget: 0 s" in err
+    assert choose(TEXT, 12).remark == ""
+    assert "a budget of about 3m" in choose(TEXT, 6000).remark
+
+
+@pytest.mark.usefixtures("small_text")
+def test_half_a_training_is_not_compared_with_the_forecast_of_a_whole_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    update = Trainer.update
+
+    def interrupted(self: Trainer, lr: float) -> object:
+        if self.steps == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(self, lr)
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "gpt", "small.txt", "--budget", "30s", "--eval-windows", "4"])
+    out = capsys.readouterr().out
+    assert stop.value.code == 130 and "interrupted after step 6" in out
+    assert "validation loss" in out and "expected" not in out and "pace" not in out
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("90", 90.0), ("1.5m", 90.0), ("2h", 7200.0), ("45s", 45.0)])

@@ -4,6 +4,7 @@
 `advantages`, `policy_gradient`). `worlds` are small enough that the best policy is known exactly.
 """
 
+from chainrule import lazy
 from chainrule.align.dpo import DPO, Preference, pairs_of
 from chainrule.align.group import GRPO, GroupConfig, Reinforce
 from chainrule.align.ppo import PPO, PPOConfig
@@ -22,3 +23,5 @@ __all__ = [
     "pairs_of",
     "preference_loss",
 ]
+
+lazy.names(__name__)

@@ -3,6 +3,7 @@
 `op`, `tape`, `tensor` and `param` are the core; around it gradcheck, recomputation, captures and deferred values.
 """
 
+from chainrule import lazy
 from chainrule.autograd.capture import Capture, Captured, capture
 from chainrule.autograd.create import arange, ones, randn, zeros
 from chainrule.autograd.deferred import ValueAndGrad
@@ -18,3 +19,5 @@ __all__ = [
     "backward", "capture", "checkpoint", "enable_grad", "gradcheck", "gradcheck_model", "no_grad", "ones", "precision",
     "randn", "scope", "zeros"
 ]  # fmt: skip
+
+lazy.names(__name__)

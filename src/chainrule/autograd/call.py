@@ -11,15 +11,13 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Results, is_float
+from chainrule.calls import misfit
 from chainrule.errors import ChainruleError, ConfigError, ShapeError
-from chainrule.suggest import did_you_mean
 
 FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is tried before `==`
 
 # What NumPy and Python raise for arguments that do not fit. A FloatingPointError is asked for by the caller.
 FOREIGN = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError)
-
-WORDS = {"dim": "axis", "dims": "axes", "keepdim": "keepdims", "input": "", "other": ""}  # PyTorch's names
 
 
 def signature(forward: Callable[..., Any]) -> inspect.Signature:
@@ -39,12 +37,6 @@ def signature(forward: Callable[..., Any]) -> inspect.Signature:
 
 def _tensors(annotation: Any) -> Any:
     return Tensor | None if annotation == Array | None else Tensor
-
-
-def shown(name: str, taken: inspect.Signature) -> str:
-    """`softmax(x, /, *, axis=-1)`"""
-    bare = [p.replace(annotation=p.empty) for p in taken.parameters.values()]
-    return name + str(taken.replace(parameters=bare, return_annotation=taken.empty))
 
 
 def operands(args: Sequence[Any], name: str, integers: bool) -> list[Any]:
@@ -123,12 +115,8 @@ def explained(
     error: Exception, name: str, taken: inspect.Signature, args: Sequence[Any], constants: Mapping[str, Any]
 ) -> ChainruleError:
     """An error of NumPy or Python in a call, as one line that names the function and its arguments."""
-    try:
-        taken.bind(*args, **constants)
-    except TypeError as wrong:
-        return ConfigError(
-            f"{name}: {_unbound(str(wrong), taken, constants)} (it takes {shown(name, taken)})"
-        )
+    if wrong := misfit(name, taken, args, constants):
+        return wrong
     if any(a is None for a in args) and isinstance(error, TypeError | AttributeError):
         return ConfigError(f"{name}: an operand is None (must be an array)")
     given = ", ".join(f"{key}={short(value)}" for key, value in constants.items())
@@ -138,19 +126,6 @@ def explained(
     return ShapeError(
         f"{name}: cannot take shapes {shapes}{' with ' if given else ''}{given} ({_reason(error)})"
     )
-
-
-def _unbound(message: str, taken: inspect.Signature, constants: Mapping[str, Any]) -> str:
-    """What is wrong with a call whose arguments do not fit the signature."""
-    for name in constants:
-        known = taken.parameters.get(name)
-        if known is None:
-            word = WORDS.get(name, "")
-            hint = f"did you mean {word}?" if word in taken.parameters else ""
-            return f"unknown argument {name!r}; {hint or did_you_mean(name, taken.parameters)}".rstrip("; ")
-        if known.kind is known.POSITIONAL_ONLY:
-            return f"{name} is given by name (tensors are given by position)"
-    return message
 
 
 def _reason(error: Exception) -> str:

@@ -9,19 +9,23 @@ import numpy as np
 from chainrule import random
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Shape
+from chainrule.calls import answering
 from chainrule.errors import ShapeError
 
 
+@answering
 def zeros(*shape: int | Shape | list[int], dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
     return _made(np.zeros(_sizes("zeros", shape), dtype), requires_grad)
 
 
+@answering
 def ones(*shape: int | Shape | list[int], dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """A tensor of ones: `ones(2, 3)` or `ones((2, 3))`."""
     return _made(np.ones(_sizes("ones", shape), dtype), requires_grad)
 
 
+@answering
 def arange(start: float, stop: float | None = None, step: float = 1, *, dtype: Any = None) -> Tensor:
     """Numbers from `start` (0 if only one bound is given) to below `stop`; integers unless one of them is a float.
 
@@ -37,6 +41,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, *, dtype: A
     return Tensor.wrap(np.arange(low, high, step, dtype=dtype))
 
 
+@answering
 def randn(*shape: int | Shape | list[int], dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """Standard normal numbers, new ones with every call and the same again after `cr.seed`.
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from chainrule.autograd.torch_names import METHODS, Elsewhere
 from chainrule.autograd.types import Array, Axis, Shape
+from chainrule.calls import answering_methods
 from chainrule.errors import ConfigError, GraphError, ShapeError
+from chainrule.torch_names import METHODS, Elsewhere
 
 if TYPE_CHECKING:
     from chainrule.autograd.tensor import Tensor
@@ -321,6 +322,9 @@ class Methods:
     def pad(self, widths: Sequence[int] | Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
         """`value` before and after: widths (left, right) of the last axis, then of the one before it, and so on."""
         return self.ops["pad"](self, widths, value=value)
+
+
+answering_methods(Methods)
 
 
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:

@@ -24,7 +24,6 @@ from chainrule.autograd.call import (
     explained,
     operands,
     renamed,
-    shown,
     signature,
     unpacked,
 )
@@ -33,6 +32,7 @@ from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Work, is_float
+from chainrule.calls import shown
 from chainrule.errors import ChainruleError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]

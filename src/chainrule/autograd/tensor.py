@@ -12,10 +12,11 @@ import numpy as np
 from chainrule.autograd.methods import Methods
 from chainrule.autograd.tape import Hook, Record, replay, source_of
 from chainrule.autograd.types import Array, Into, Shape, is_float
+from chainrule.calls import Answering, answering_methods
 from chainrule.errors import ChainruleError, DataError, GraphError, ShapeError
 
 
-class Tensor(Methods):
+class Tensor(Methods, Answering):
     """A NumPy array that remembers how it was computed.
 
     `Tensor(data)` copies its data; Python floats and lists of them become float32. With `requires_grad=True` it is a
@@ -247,6 +248,9 @@ class Tensor(Methods):
                     tensor.accumulate(grad)
 
             self.register_hook(keep)
+
+
+answering_methods(Tensor)
 
 
 def backward(seeds: Sequence[tuple[Tensor, Any]], *, retain: bool = False) -> None:

@@ -5,6 +5,7 @@ A command's file is imported only when the command is called, so that the list o
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import io
 import math
@@ -19,6 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from chainrule.cli.args.familiar import command_hint
+from chainrule.cli.render import wrap
 from chainrule.errors import ChainruleError, ConfigError, Failure, Setting
 from chainrule.suggest import closest
 
@@ -80,6 +82,8 @@ COMMANDS = {
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run one command. Bad input is one line on stderr and exit code 2, work that failed is 1."""
+    if args is None:
+        _use_utf8()
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
@@ -109,6 +113,14 @@ def main(args: Sequence[str] | None = None) -> None:
         raise
     except OSError as error:  # such as a full disk behind standard output
         _refuse(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error})")
+
+
+def _use_utf8() -> None:
+    """Begin again with UTF-8 where Python was told to know ASCII only: names and prompts hold other letters."""
+    ascii_only = codecs.lookup(sys.getfilesystemencoding()).name == "ascii"
+    if ascii_only and sys.executable and os.environ.get("PYTHONUTF8") != "1":
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _silence() -> None:
@@ -142,6 +154,12 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _dispatch(args: list[str]) -> None:
+    for word in args:
+        try:
+            word.encode()
+        except UnicodeEncodeError:  # bytes that Python could not decode, which no file of ours could hold
+            rule = "must be: rename the file, or write the text as UTF-8"
+            raise ConfigError(f"{word!r}: not UTF-8 ({rule})") from None
     if not args or args[0] in ("-h", "--help"):
         print(_overview())
         return
@@ -169,6 +187,7 @@ def _run(name: str, words: list[str]) -> None:
     with _quick_to_leave():
         from chainrule.cli.args.errors import UsageError
         from chainrule.cli.args.options import options_of
+        from chainrule.cli.args.outputs import check_outputs
         from chainrule.cli.args.reader import read
 
         module = importlib.import_module(f"chainrule.cli.commands.{file}")
@@ -187,6 +206,7 @@ def _run(name: str, words: list[str]) -> None:
 
     try:
         made = read(command, options, words)
+        check_outputs(options, made)
     except ChainruleError as error:
         _answer_for(error, name)
         about_options = isinstance(error, UsageError) or any(isinstance(part, Setting) for part in error.args)
@@ -248,13 +268,15 @@ def _overview(group: str = "") -> str:
     """All commands, or those that begin with a word if there are any."""
     about = {name: about for name, (_, about) in COMMANDS.items() if about}
     of_group = {name: text for name, text in about.items() if name.split()[0] == group}
-    width = max(map(len, about)) + 2
-    listed = [f"  {name:<{width}}{text}" for name, text in (of_group or about).items()]
+    column, width = max(map(len, about)) + 4, wrap.width()
+    shown = (of_group or about).items()
+    listed = [line for name, text in shown for line in wrap.entry(f"  {name}", text, column, width)]
     end = (
-        "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo\n"
-        "Every command that reads data knows --unpack-limit SIZE (such as 10G), for compressed files that grow much."
+        "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo",
+        "Every command that reads data knows --unpack-limit SIZE (such as 10G), for compressed files that grow much.",
     )
-    return "\n".join(["usage: chainrule COMMAND [OPTIONS]", "", *listed, "", end])
+    closing = [line for sentence in end for line in wrap.paragraph(sentence, width)]
+    return "\n".join(["usage: chainrule COMMAND [OPTIONS]", "", *listed, "", *closing])
 
 
 def _suggestion(args: list[str]) -> str:

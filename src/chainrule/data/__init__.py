@@ -3,6 +3,7 @@
 At this level: corpora and downloads, splits, the order of items, shards on disk, mixtures of domains.
 """
 
+from chainrule import lazy
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data.batches.bags import Bag, BagBatches, NGrams
 from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
@@ -44,3 +45,5 @@ __all__ = [
     "read_documents", "read_labeled", "read_names", "read_questions", "read_tagged", "segment_mask", "segmented",
     "shift", "split", "spread", "windows"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -235,6 +235,8 @@ def _no_shards(folder: Path) -> str:
     """What a directory is instead, and how to come from its texts to shards."""
     if not folder.is_dir():
         return f"{folder}: no such directory (must be written by chainrule data build)"
+    if (folder / "config.json").is_file():
+        return f"{folder}: a model, not data (must be a text file, or a directory that chainrule data build wrote)"
     if not any(folder.iterdir()):
         return f"{folder}: an empty directory (must be a text file, or a directory that chainrule data build wrote)"
     build = f"chainrule data build {folder} --validation 0.05 --out shards"

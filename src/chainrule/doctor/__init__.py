@@ -21,7 +21,7 @@ __all__ = [
     "Code", "Finding", "Monitor", "Report", "Watch", "diagnose", "initial_loss", "limits", "rules", "verdict"
 ]  # fmt: skip
 
-__getattr__ = lazy.names(
+lazy.names(
     __name__,
     rooms="explain finding limits messages monitor nonfinite preflight report rules settings watch",
     finding="Code Finding",

@@ -19,6 +19,8 @@ class Code(StrEnum):
     # Before the first step: the data, the first loss, the cost.
     TARGETS_OK = auto()
     TARGETS_MISSING = auto()
+    LABELS_OK = auto()
+    LABELS_FEW = auto()
     LENGTH_OK = auto()
     LENGTH_CUT = auto()
     VOCABULARY_OK = auto()
@@ -60,7 +62,9 @@ class Code(StrEnum):
     LOSS_OK = auto()
     LOSS_HIGH = auto()
     SPLITS_OK = auto()
+    SPLITS_LEARNING = auto()
     SPLITS_APART = auto()
+    SPLITS_LEVEL = auto()
     SPLITS_OVERFIT = auto()
     WEIGHTS_OK = auto()
     WEIGHTS_NOT_FINITE = auto()

@@ -46,6 +46,10 @@ RISING = 3
 RISEN = 0.01
 """Fraction of the best validation loss by which the last one must lie above it."""
 
+FALLING = 0.01
+"""Fraction by which the mean loss of the last quarter of the steps lies below that of the quarter before it: more steps
+would learn more. Means of so many steps vary by less."""
+
 CLIPPED = 200
 """Steps in a row that are clipped by far: every step then has the same length, whatever the norm."""
 
@@ -54,6 +58,9 @@ CLIPPED_BY = 10.0
 the default of 1, and Adam divides a common factor out."""
 
 # -- data --
+
+EXAMPLES = 2
+"""Of a label, to train on: what one example has in common with the others of its label is not to be seen."""
 
 UNUSED = 0.3
 """Fraction of the vocabulary that never occurs. Tokens that were merged into longer ones are often left unused: a

@@ -29,10 +29,12 @@ from chainrule.models import Model
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, row_count, take
 from chainrule.text import BPETokenizer, Tokenizer
+from chainrule.types import IGNORE
 
 BATCHES = 8  # that are read
 TOKENS = 1 << 22  # that are counted at most
 BLOCKS = 64  # places of a long text from which they are taken
+SHOWN = 5  # labels or tokens that are named
 LONG = 0.5  # seconds: the first pass is slow, so a step is computed up to three times within this time
 STOP = re.compile(r"end|eos|/s>", re.IGNORECASE)  # in the names of tokens that end a text
 
@@ -54,7 +56,7 @@ def examine(
     """
     first = [batches.batch(step) for step in range(BATCHES)]
     rows = tokens_of(batches)
-    found = [_targets(model, first), *_truncated(batches)]
+    found = [_targets(model, first), *_labels(model.config, batches), *_truncated(batches)]
     fits = _fits(model.config, tokenizer, rows)
     if rows and fits.level == "ok" and tokenizer is not None:
         own = {name: ids for name, ids in rows.items() if _limit(model.config, name) is None}
@@ -101,6 +103,19 @@ def _targets(model: Model, batches: list[tuple[Any, Array]]) -> Finding:
         return finding(Code.TARGETS_OK, **said)
     level: Level = "problem" if len(empty) > limits.EMPTY * len(rows) else "note"
     return finding(Code.TARGETS_MISSING, level, **said, row=empty[0][1], step=empty[0][0])
+
+
+def _labels(config: Any, batches: Any) -> Iterator[Finding]:
+    """Has every label that the model knows by name some examples?"""
+    names, labels = getattr(config, "labels", ()), getattr(batches, "labels", None)
+    if not names or labels is None:
+        return
+    flat = np.hstack(labels)
+    counts = np.bincount(flat[flat != IGNORE], minlength=len(names))
+    few = [f"{names[i]!r} ({counts[i]})" for i in np.flatnonzero(counts < limits.EXAMPLES)]
+    said = {"classes": len(names), "least": limits.EXAMPLES, "few": len(few)}
+    shown = ", ".join(few[:SHOWN]) + ", …" * (len(few) > SHOWN)
+    yield finding(Code.LABELS_FEW if few else Code.LABELS_OK, **said, examples=shown)
 
 
 def _truncated(batches: Any) -> Iterator[Finding]:
@@ -156,7 +171,7 @@ def _unused(tokenizer: Tokenizer, rows: dict[str, Array]) -> Iterator[Finding]:
     missing = np.flatnonzero(counts == 0)
     fraction = len(missing) / tokenizer.vocab_size
     code = Code.UNUSED_TOKENS_OK if fraction <= limits.UNUSED else Code.UNUSED_TOKENS
-    examples = ", ".join(repr(tokenizer.piece(int(id))) for id in missing[:5])
+    examples = ", ".join(repr(tokenizer.piece(int(id))) for id in missing[:SHOWN])
     said = {"missing": len(missing), "size": tokenizer.vocab_size, "fraction": fraction}
     yield finding(code, **said, examples=examples)
 

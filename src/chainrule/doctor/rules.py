@@ -58,13 +58,30 @@ def of_curve(curve: Curve) -> Finding:
     return finding(code, **vars(curve), expected=curve.expected)
 
 
-def of_splits(losses: SplitLosses, *, improving: bool = False) -> Finding:
-    """Does what a model knows hold for text it has not seen? `improving` if validation was never better than now."""
+def of_splits(
+    losses: SplitLosses, *, trained: Sequence[float] = (), evaluated: Sequence[float] = ()
+) -> Finding:
+    """Does what a model knows hold for text it has not seen?
+
+    `trained` are the losses of the steps so far, `evaluated` those of the evaluations: they say what still falls.
+    """
     if losses.validation <= losses.train * (1 + limits.OVERFITTED):
-        code = Code.SPLITS_OK
+        code = Code.SPLITS_LEARNING if _falling(trained) else Code.SPLITS_OK
+    elif not evaluated or evaluated[-1] > min(evaluated) * (1 + limits.RISEN):
+        code = Code.SPLITS_OVERFIT
     else:
-        code = Code.SPLITS_APART if improving else Code.SPLITS_OVERFIT
+        code = (
+            Code.SPLITS_APART if evaluated[-1] < min(evaluated[:-1], default=math.inf) else Code.SPLITS_LEVEL
+        )
     return finding(code, train=losses.train, validation=losses.validation, of=losses.of)
+
+
+def _falling(losses: Sequence[float]) -> bool:
+    quarter = len(losses) // 4
+    if not quarter:
+        return True  # hardly begun
+    before, last = (sum(part) / quarter for part in (losses[-2 * quarter : -quarter], losses[-quarter:]))
+    return last < before * (1 - limits.FALLING)
 
 
 def of_embeddings(space: EmbeddingReport) -> Finding:

@@ -7,6 +7,7 @@ Linear algebra, calculus, Jacobians, probability, information, calibration, atte
 [6.0, 8.0]
 """
 
+from chainrule import lazy
 from chainrule.foundations import (
     attention,
     calculus,
@@ -22,3 +23,5 @@ __all__ = [
     "attention", "calculus", "calibration", "information", "jacobians", "linear_algebra", "matrices",
     "probability"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -30,7 +30,7 @@ __all__ = [
     "session", "stream", "translate", "write"
 ]  # fmt: skip
 
-__getattr__ = lazy.names(
+lazy.names(
     __name__,
     beam="Beam Hypothesis beam_search search",
     choices="answer multiple_choice",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chainrule.calls import Fields
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.validate import Check
 
@@ -30,7 +31,7 @@ MOST_SAMPLES = 1_000_000_000  # texts for a prompt, which are written one after 
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(Fields):
     """How to sample: which tokens can follow, and when to stop."""
 
     max_new_tokens: int = 500

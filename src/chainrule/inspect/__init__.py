@@ -34,7 +34,7 @@ __all__ = [
     "spectrum", "split_losses", "strongest", "trial_step"
 ]  # fmt: skip
 
-__getattr__ = lazy.names(
+lazy.names(
     __name__,
     rooms="activations attention embeddings generalization gradients links losses probe recurrence",
     activations="Distribution Histogram LayerReport dead_units gradient_map saturated_fraction saturation_point",

@@ -18,7 +18,7 @@ __all__ = [
     "write_vectors"
 ]  # fmt: skip
 
-__getattr__ = lazy.names(
+lazy.names(
     __name__,
     rooms=(
         "binary bpe_files files gguf hf lazy left_out llama2c loading opened protobuf safetensors "

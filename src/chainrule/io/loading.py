@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.errors import ChainruleWarning, DataError, FormatError
-from chainrule.files import check_regular
+from chainrule.files import check_new, check_regular
 from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
 from chainrule.io.gguf.conventions import read_conventions
@@ -53,6 +53,7 @@ def convert(
     Returns the model, whose parameters have shapes only, and the tokenizer. Weights that are not finite are refused,
     and nothing is left of what was written before the first of them.
     """
+    check_new(Path(out))  # not after the work
     found = open_model(path, tokenizer)
     assert found.tokenizer is not None
     arrays = {name: _finite(f"{path}: {name}", array) for name, array in found.arrays.items()}

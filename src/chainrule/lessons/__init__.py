@@ -3,6 +3,7 @@
 Only `cli` imports this room; no model needs it. The numbers are computed here, `cli/render/plots` draws them.
 """
 
+from chainrule import lazy
 from chainrule.lessons import initialization, positions, sequence_tasks
 from chainrule.lessons.attention_scores import growth, score_variance
 from chainrule.lessons.depth import gradients_by_depth, random_stack
@@ -13,3 +14,5 @@ __all__ = [
     "Trial", "gradients_by_depth", "grid_search", "growth", "hand_made_logits", "initialization", "positions",
     "random_stack", "score_variance", "sequence_tasks"
 ]  # fmt: skip
+
+lazy.names(__name__)

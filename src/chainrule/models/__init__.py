@@ -4,6 +4,7 @@
 `gradient` and `microbatch` compute the gradient of a batch.
 """
 
+from chainrule import lazy
 from chainrule.models.bag_of_words import BagOfWords, BagOfWordsConfig
 from chainrule.models.bert import (
     BERT,
@@ -44,3 +45,5 @@ __all__ = [
     "T5Config", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
     "n_params", "rebuild"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -17,6 +17,7 @@ import numpy as np
 from chainrule.autograd import Tensor, checkpoint, no_grad
 from chainrule.autograd.abstract import TooLarge, abstract
 from chainrule.autograd.types import Array
+from chainrule.calls import Fields
 from chainrule.errors import ConfigError
 from chainrule.models.microbatch import Batch, State
 from chainrule.nn import Layer
@@ -27,7 +28,7 @@ from chainrule.validate import Check
 ABSURD = 1 << 24  # wider than any layer, larger than any vocabulary, longer than any context
 
 
-class Config:
+class Config(Fields):
     """Base of the dataclasses of sizes."""
 
     @property
@@ -52,7 +53,18 @@ class Model(Layer):
     """Something to train. `config` is its frozen dataclass of sizes."""
 
     def __init__(self, config: Any) -> None:
+        self._check_kind(config)
         self.config = config
+
+    def _check_kind(self, config: Any) -> None:
+        """Refuse what is not the config of this model, such as a dict of its fields."""
+        from chainrule.models.registry import ALL  # which knows all models
+
+        name, kind = next(((n, f.config) for n, f in ALL.items() if f.model is type(self)), ("", object))
+        if not isinstance(config, kind):
+            owner, given = type(self).__name__, type(config).__name__
+            fix = f'cr.models.{owner}(cr.models.{kind.__name__}(...)), or cr.models.make("{name}", ...)'
+            raise ConfigError(f"{owner}: config is a {given} (must be a {kind.__name__}: {fix})")
 
     @property
     def context(self) -> int:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
+from chainrule.calls import Fields
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.microbatch import Batch, State
@@ -28,7 +29,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class RecurrentConfig:
+class RecurrentConfig(Fields):
     """The size of a recurrent language model."""
 
     n_layer: int = 2

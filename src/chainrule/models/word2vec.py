@@ -21,6 +21,7 @@ import numpy.typing as npt
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
+from chainrule.calls import Fields
 from chainrule.errors import DataError
 from chainrule.models.model import Model
 from chainrule.nn import Embedding
@@ -31,7 +32,7 @@ NOTHING = -1  # in a text: a boundary that no window reaches over; in a window: 
 
 
 @dataclass(frozen=True)
-class Word2VecConfig:
+class Word2VecConfig(Fields):
     """The size of a word2vec model.
 
     >>> import chainrule as cr

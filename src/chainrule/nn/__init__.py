@@ -4,10 +4,8 @@
 prompts, `positions` and `rope_scaling` the position encodings.
 """
 
-from typing import NoReturn
-
+from chainrule import lazy
 from chainrule.autograd import Param
-from chainrule.autograd.torch_names import unknown_member
 from chainrule.nn import init
 from chainrule.nn.activation import PReLU, activation
 from chainrule.nn.adapters import Adapted, Adapter, KeyValuePrefix, LoRALinear, SoftPrompt
@@ -35,10 +33,6 @@ from chainrule.nn.rotary_attention import RotaryAttention
 Parameter = Param  # PyTorch's name
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise unknown_member("cr.nn", name)
-
-
 __all__ = [
     "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "DistanceBias", "Dropout",
     "Embedding", "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "KeyValuePrefix", "Layer", "LayerNorm",
@@ -48,3 +42,5 @@ __all__ = [
     "Sequential", "SinusoidalPositions", "SoftPrompt", "Stack", "TransformerBlock", "activation", "frequencies", "init",
     "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -32,6 +32,9 @@ def parameter(init: Init, shape: Shape, *, decay: bool | None = None) -> Param:
     Each parameter has a random stream of its own, numbered by the order of construction since `cr.seed`: the
     same seed and the same model give the same numbers, and another size of one layer leaves the others alone.
     """
+    for size in shape:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise ConfigError(f"parameter: shape {shape} (each size must be an integer, at least 1)")
     if _drawing.abstract or _drawing.off:
         param = Param(0.0, decay=len(shape) >= 2 if decay is None else decay)
         param.array = abstract(shape) if _drawing.abstract else np.zeros(shape, np.float32)

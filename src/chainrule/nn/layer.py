@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
@@ -11,9 +12,10 @@ import numpy as np
 
 from chainrule.autograd import Param, Parameters
 from chainrule.autograd.mode import mode
-from chainrule.autograd.torch_names import LAYER_METHODS, Elsewhere
 from chainrule.autograd.types import Array
+from chainrule.calls import Answering, answering_methods, misfit
 from chainrule.errors import CheckpointError, ConfigError, ShapeError
+from chainrule.torch_names import CPU, LAYER_METHODS, Elsewhere
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -26,7 +28,7 @@ class HasForward(Protocol[P, R_co]):
     def forward(self) -> Callable[P, R_co]: ...
 
 
-class Layer:
+class Layer(Answering):
     """Base of all layers and models.
 
     A subclass sets Params, Layers, and lists, tuples or dicts of Layers as attributes and defines `forward`.
@@ -64,6 +66,10 @@ class Layer:
                 mode.scope = f"{before}.{self._name}" if before else self._name
             try:
                 return self.forward(*args, **kwargs)
+            except TypeError as error:
+                if wrong := misfit(type(self).__name__, inspect.signature(self.forward), args, kwargs):
+                    raise wrong from error
+                raise
             finally:
                 mode.scope = before
 
@@ -137,7 +143,10 @@ class Layer:
 
     def to(self, dtype: Any) -> Self:
         """Convert parameters and buffers to float32 or float64 (for gradient checks); drops gradients."""
-        dtype = np.dtype(dtype)
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError as error:  # such as "cpu"
+            raise ConfigError(f"to: dtype {dtype!r} (must be a float dtype; {CPU})") from error
         if dtype.kind != "f":
             raise ConfigError(f"to: dtype {dtype} (must be a float dtype)")
         for _, param in self.named_parameters():
@@ -230,6 +239,7 @@ class Layer:
 Module = Layer  # PyTorch's name
 
 
+answering_methods(Layer)
 for _name, _meant in LAYER_METHODS.items():
     setattr(Layer, _name, Elsewhere(_name, _meant))
 

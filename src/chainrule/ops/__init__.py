@@ -6,10 +6,10 @@ Called with Tensors they record themselves; called with NumPy arrays they only c
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
+from chainrule import lazy
 from chainrule.autograd import Op, Tensor
-from chainrule.autograd.torch_names import unknown_member
 from chainrule.ops._composition import Composition
 from chainrule.ops.arrays.corners import abs, clip, maximum, minimum, sign
 from chainrule.ops.arrays.einsum import einsum
@@ -94,10 +94,6 @@ def compositions() -> dict[str, Composition[..., Any]]:
 Tensor.register({**all_ops(), **compositions()})
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise unknown_member("cr.ops", name)
-
-
 __all__ = [
     "abs", "add", "all_ops", "argmax", "argmin", "argsort", "astype", "attention", "attention_weights",
     "batchnorm", "batchnorm_eval", "binary_cross_entropy", "binary_cross_entropy_with_logits",
@@ -114,3 +110,5 @@ __all__ = [
     "std", "sub", "sum", "swapaxes", "swiglu", "take_along_axis", "tanh", "topk", "transpose", "tril",
     "triu", "unsqueeze", "update_running", "var", "where"
 ]  # fmt: skip
+
+lazy.names(__name__)

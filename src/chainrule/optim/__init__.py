@@ -3,6 +3,7 @@
 `optimizer` is the base class; `schedules` are functions of the step (`train` chooses one).
 """
 
+from chainrule import lazy
 from chainrule.optim.adagrad import AdaGrad
 from chainrule.optim.adam import Adam, AdamW
 from chainrule.optim.clip import clip_global_norm, clip_value, global_norm
@@ -28,3 +29,5 @@ __all__ = [
     "Schedule", "Sweep", "choose", "clip_global_norm", "clip_value", "constant", "cosine", "global_norm",
     "inverse_sqrt", "linear", "step_decay", "sweep", "transfer", "wsd"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
+from chainrule.calls import answering
 from chainrule.errors import ConfigError
 from chainrule.optim.optimizer import CHUNK
 from chainrule.optim.tensors import Learned, as_block
 
 
+@answering
 def global_norm(params: Learned) -> float:
     """The Euclidean norm of all trainable gradients together.
 
@@ -28,6 +30,7 @@ def global_norm(params: Learned) -> float:
     return math.sqrt(total)  # [OP.19]
 
 
+@answering
 def clip_global_norm(params: Learned, limit: float) -> float:
     """Scale all gradients so that their global norm is at most `limit`; returns the norm before clipping.
 
@@ -46,6 +49,7 @@ def clip_global_norm(params: Learned, limit: float) -> float:
     return norm
 
 
+@answering
 def clip_value(params: Learned, limit: float) -> None:
     """Clip every entry of the gradient to [-limit, limit]; unlike clipping by norm, this changes the direction."""
     _check("clip_value", limit)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from chainrule import native
+from chainrule.calls import Answering, answering_methods
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
 from chainrule.optim.tensors import Learned, Piece, as_block
 from chainrule.types import Array
@@ -19,7 +20,7 @@ Betas = tuple[float, float]  # how much two averages keep of the past, each from
 CHUNK = 1 << 16  # elements per update: a chunk of values, gradients and state stays in the cache
 
 
-class Optimizer:
+class Optimizer(Answering):
     """Base of the optimizers: a subclass names its state arrays in `slots` and moves one chunk in `update`.
 
     Every update is elementwise, so the order of chunks does not change the result.
@@ -155,4 +156,9 @@ class Optimizer:
                     yield f"{slot}.{name}", flat[start : start + param.size].reshape(param.shape)
 
     def __repr__(self) -> str:
-        return f"<{self._name} lr={self.lr:g}, {self.steps} steps done>"
+        members = getattr(self.params, "members", ())  # of groups, which may have rates of their own
+        rates = sorted({settings.get("lr", self.lr) for _, settings in members}) or [self.lr]
+        return f"<{self._name} lr={' and '.join(f'{rate:g}' for rate in rates)}, {self.steps} steps done>"
+
+
+answering_methods(Optimizer)

@@ -14,17 +14,20 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+from chainrule.calls import answering
 from chainrule.errors import ConfigError
 
 Schedule: TypeAlias = Callable[[int], float]
 
 
+@answering
 def constant(lr: float) -> Schedule:
     """Always `lr`."""
     _require(lr >= 0, "constant", f"lr is {lr!r} (must be at least 0)")
     return lambda step: lr
 
 
+@answering
 def step_decay(lr: float, steps: int, *, at: float = 0.9, factor: float = 10.0) -> Schedule:
     """`lr`, divided by `factor` after the fraction `at` of all steps."""
     _require(0 <= at <= 1, "step_decay", f"at is {at!r} (must be a fraction from 0 to 1)")
@@ -33,6 +36,7 @@ def step_decay(lr: float, steps: int, *, at: float = 0.9, factor: float = 10.0) 
     return lambda step: lr if step < drop else lr / factor  # [OP.21]
 
 
+@answering
 def inverse_sqrt(d_model: int, warmup: int = 4000, *, scale: float = 1.0) -> Schedule:
     """d^-½ min(t^-½, t warmup^-3/2): rises to a peak at t = `warmup`, then falls like 1/√t.
 
@@ -48,6 +52,7 @@ def inverse_sqrt(d_model: int, warmup: int = 4000, *, scale: float = 1.0) -> Sch
     return schedule
 
 
+@answering
 def cosine(lr: float, steps: int, *, warmup: int = 0, final: float = 0.0) -> Schedule:
     """Linear warm-up to `lr`, then half a cosine wave down to `final` at `steps`, constant after that."""
     return _rise_and_fall(
@@ -55,11 +60,13 @@ def cosine(lr: float, steps: int, *, warmup: int = 0, final: float = 0.0) -> Sch
     )
 
 
+@answering
 def linear(lr: float, steps: int, *, warmup: int = 0, final: float = 0.0) -> Schedule:
     """Linear warm-up to `lr`, then a straight line down to `final` at `steps`, constant after that."""
     return _rise_and_fall("linear", lr, steps, warmup, steps - warmup, final, lambda x: 1 - x)
 
 
+@answering
 def wsd(lr: float, steps: int, *, warmup: int = 0, decay: int, final: float = 0.0) -> Schedule:
     """Warm-up, stable, decay: up to `lr`, constant, then linearly to `final` in the last `decay` steps."""
     left = steps - warmup
@@ -90,6 +97,7 @@ class Transferred(NamedTuple):
     batch: float
 
 
+@answering
 def transfer(lr: float, batch: float, *, params: float, to_params: float) -> Transferred:
     """Settings tuned on a model of `params` parameters, for one of `to_params`: rate ∝ N^-½, batch ∝ N^½.
 

@@ -23,7 +23,7 @@ __all__ = [
     "load_vectors", "loss_curve", "replay", "seeds"
 ]  # fmt: skip
 
-__getattr__ = lazy.names(
+lazy.names(
     __name__,
     rooms="baseline checkpoint environment folder history plot progress review run seeds warm_start",
     checkpoint="Checkpoint",

@@ -163,6 +163,7 @@ def find(path: Path) -> Path:
     files = RunFolder(path)
     if files.is_checkpoint:
         return path
+    files.refuse_model()
     folder = files.checkpoints
     try:
         _take_back(folder)
@@ -171,7 +172,8 @@ def find(path: Path) -> Path:
     found = files.saved()
     if not found:
         if files.log.is_file():
-            raise CheckpointError(f"{path}: stopped before its first checkpoint (remove it and begin again)")
+            rule = "begin it again, without resume"
+            raise CheckpointError(f"{path}: stopped before its first checkpoint ({rule})")
         what = (
             "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
         )

@@ -2,7 +2,8 @@
 
     {"family", "parameters", "data": {...},
      "per_nat": {"bits_per_byte": 1.44, ...},                          a loss in nats times this is in that unit
-     "stretches": [{"began", "from", "ended", "to", "how", ...}]}      from start to stop, with its machine and code
+     "stretches": [{"began", "from", "ended", "to", "how", ...}]}      from start to stop, with its machine and code; of
+                                                                       one that was interrupted the "validation" loss
 
 The same run on the same code, instruction set and data gives the same bits; where it does not, this says why.
 """
@@ -87,12 +88,13 @@ def stretches(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 def recorded(
     folder: Path,
     facts: Mapping[str, Any],
-    progress: Callable[[], tuple[int, bool]],
+    progress: Callable[[], tuple[int, bool, float | None]],
     check_there: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
-    """Note the machine when training starts or resumes, and how it ended; `progress` says (step, is it the last).
+    """Note the machine when training starts or resumes, and how it ended.
 
-    A stretch that says nothing of its end was killed. Nothing is written unless `check_there` agrees.
+    `progress` says (step, is it the last, the validation loss if it stops there). A stretch that says
+    nothing of its end was killed. Nothing is written unless `check_there` agrees.
     """
     before = stretches(read(folder))
     now: dict[str, Any] = {"began": _time(), "from": progress()[0]} | machine()
@@ -113,9 +115,10 @@ def recorded(
             problem = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise
     finally:
-        step, finished = progress()
+        step, finished, validation = progress()
         how = problem or ("finished" if finished else "stopped")
         now |= {"ended": _time(), "to": step, "how": how}
+        now |= {} if validation is None else {"validation": validation}
         with suppress(
             ChainruleError
         ):  # a disk that is full, a folder that is gone; the error that matters is on its way

@@ -19,8 +19,9 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from chainrule.errors import ConfigError, Failure
-from chainrule.files import alone, taken
+from chainrule.errors import CheckpointError, ConfigError, Failure
+from chainrule.files import alone, check_folder, taken
+from chainrule.io.loading import model_files
 from chainrule.train.log import read
 
 MANIFEST = "manifest.json"
@@ -53,9 +54,34 @@ class RunFolder:
         """The directory is a single checkpoint, not a run."""
         return (self.path / MANIFEST).exists()
 
+    @property
+    def is_model(self) -> bool:
+        """The path is a model without its training, such as an imported one."""
+        if self.path.is_file():
+            return self.path.suffix in (".gguf", ".safetensors")
+        single = bool(model_files(self.path)) and not self.checkpoints.is_dir()
+        return single or ((self.path / "config.json").is_file() and not self.is_checkpoint)
+
+    def refuse_model(self) -> None:
+        """Only a run can be examined, replayed and resumed."""
+        if self.is_model:
+            rule = "must be the directory of a run; chainrule sample, eval and export take the model"
+            raise CheckpointError(f"{self.path}: a model without its training ({rule})")
+
     def make(self) -> None:
-        """Make the directory, with an empty log; from now on it is taken."""
-        make_empty(self.path, self.log.name)
+        """Make the directory, with an empty log; from now on it is taken. One where no run ever began is taken over."""
+        if not self.abandoned:
+            make_empty(self.path, self.log.name)
+
+    def check_free(self) -> None:
+        """Refuse a directory that `make` would refuse, before the data are read."""
+        if not self.abandoned:
+            check_empty(self.path)
+
+    @property
+    def abandoned(self) -> bool:
+        """A run was made here and stopped before its first checkpoint: there is nothing to resume."""
+        return self.log.is_file() and not self.saved() and self._untouched() and not self.busy
 
     def refuse_checkpoint(self) -> None:
         """A run is resumed as a whole: its next checkpoint would otherwise be written into this one."""
@@ -87,7 +113,8 @@ class RunFolder:
         if any(record["step"] for record in read(self.log)):
             return False
         first = {self.log, self.settings, self.environment, self.lock, self.checkpoints}
-        return {*self.path.iterdir()} <= first and {*self.checkpoints.glob("*")} <= {self.checkpoint(0)}
+        whole = {path for path in self.checkpoints.glob("*") if not path.name.startswith(".")}
+        return {*self.path.iterdir()} <= first and whole <= {self.checkpoint(0)}
 
 
 def step_of(checkpoint: Path) -> int:
@@ -95,12 +122,18 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name[len(STEP) :])
 
 
+def check_empty(folder: Path) -> None:
+    """Refuse a directory for results that has something in it."""
+    check_folder(folder)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise ConfigError(f"{folder}: the directory is not empty (choose another, or resume that run)")
+
+
 def make_empty(folder: Path, *files: str) -> None:
     """Make a directory for results, with empty `files`; one with something in it is left alone."""
+    check_empty(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise ConfigError(f"{folder}: the directory is not empty (choose another, or resume that run)")
         for name in files:
             (folder / name).touch(exist_ok=False)  # another process may be about to use it too
         if not os.access(folder, os.W_OK):  # found now, not after hours of training

@@ -61,8 +61,11 @@ class History:
 
     @property
     def best(self) -> tuple[int, float] | None:
-        """The step with the lowest validation loss, and that loss."""
+        """The step with the lowest validation loss, and that loss; also of the one where it was interrupted."""
         found = [(loss, step) for step, loss in self.series("validation")]
+        last = (environment.stretches(self.environment) or [{}])[-1]
+        if is_number(last.get("validation")) and type(last.get("to")) is int:
+            found.append((float(last["validation"]), last["to"]))
         return (min(found)[1], min(found)[0]) if found else None
 
     @property

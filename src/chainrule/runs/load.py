@@ -17,7 +17,7 @@ from chainrule.doctor.nonfinite import broken
 from chainrule.errors import ChainruleWarning, CheckpointError, DataError
 from chainrule.io.hf import pretrained
 from chainrule.io.hf.architectures import family_name, to_model
-from chainrule.io.loading import check_there, model_files
+from chainrule.io.loading import check_there
 from chainrule.models import LanguageModel, Model
 from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.runs import checkpoint
@@ -94,11 +94,7 @@ def load_vectors(path: str | os.PathLike[str]) -> tuple[list[str], npt.NDArray[A
 
 def is_run(path: str | os.PathLike[str]) -> bool:
     """True for a run or one of its checkpoints; all else is a model without its training, which `io.load` reads."""
-    path = Path(path)
-    folder = RunFolder(path)
-    if model_files(path) and not folder.checkpoints.is_dir():
-        return False
-    return not (path.is_file() or ((path / "config.json").is_file() and not folder.is_checkpoint))
+    return not (Path(path).is_file() or RunFolder(Path(path)).is_model)
 
 
 def best_checkpoint(path: Path) -> Checkpoint:

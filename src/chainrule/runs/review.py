@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chainrule.autograd import precision
-from chainrule.doctor import Finding, limits, rules
+from chainrule.doctor import Finding, rules
 from chainrule.inspect import curve
 from chainrule.inspect.generalization import SplitLosses
 from chainrule.inspect.probe import untouched
@@ -43,9 +43,8 @@ def of_losses(run: Run) -> list[Finding]:
     """Training and validation side by side, and the shape of the curve."""
     records = read(run.files.log)
     evaluated = [loss for record in records if (loss := record.get("validation")) is not None]
-    improving = bool(evaluated) and evaluated[-1] <= min(evaluated) * (1 + limits.RISEN)
-    found = [rules.of_splits(of_both(run), improving=improving)]
     losses = [loss for record in records if (loss := record.get("loss")) is not None]
+    found = [rules.of_splits(of_both(run), trained=losses, evaluated=evaluated)]
     if len(losses) >= CURVE and run.model.n_classes:
         found.append(rules.of_curve(curve(losses, run.model.n_classes)))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections import deque
 from collections.abc import Callable
@@ -60,6 +61,8 @@ class Run:
         self.embedded = 0  # tokens that began with vectors of words
         self.forecast: tuple[float, float, int] | None = None
         """Bits per byte to expect, from and to, and the number of steps, where sizes were chosen for a budget."""
+        self.left_at: float | None = None
+        """The validation loss where it was interrupted, which is not in the log: there it equals one that was not."""
         self.config = config
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
@@ -93,6 +96,8 @@ class Run:
         settings, and sizes that are not given, suit the amount of data. `columns` are those of a table. Of a draft
         nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
+        if not (draft or numbered):
+            RunFolder(folder).check_free()
         if isinstance(start, str | Path):
             start, tokenizer = load_start(start, tokenizer)
         if start is not None:
@@ -180,7 +185,7 @@ class Run:
 
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
-        trainer = self.trainer
+        trainer, self.left_at = self.trainer, None
         unit = self.task.counted
         per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
         sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
@@ -197,6 +202,8 @@ class Run:
 
             self._begin(log)
             result = trainer.run(log, save, self.sample)
+            if result.interrupted and math.isfinite(result.validation):
+                self.left_at = result.validation
             table = self.task.vectors(self.model)
             if table and not result.interrupted:
                 write_vectors(self.files.vectors, *table)
@@ -234,8 +241,8 @@ class Run:
             "per_nat": self.task.measures(1.0, self.trainer.eval_batches),
         }
 
-        def progress() -> tuple[int, bool]:
-            return self.trainer.steps, self.finished
+        def progress() -> tuple[int, bool, float | None]:
+            return self.trainer.steps, self.finished, self.left_at
 
         return environment.recorded(self.folder, facts, progress, check_there)
 

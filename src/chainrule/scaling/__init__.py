@@ -6,6 +6,7 @@
 7251951616
 """
 
+from chainrule import lazy
 from chainrule.autograd.types import Work
 from chainrule.trace.cost import COMPONENTS
 from chainrule.trace.count import (
@@ -25,3 +26,5 @@ __all__ = [
     "COMPONENTS", "Batch", "Work", "flops", "kept_for_backward", "lora", "parameters", "running_memory",
     "step_batch", "step_graph", "total", "training_memory"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -58,6 +58,7 @@ EVALUATIONS, FEWEST = 8, 50  # of a training, and steps between two of them at l
 QUICK = 0.25  # seconds that timing a size may take in any case: on a busy machine a few steps tell little
 TIMING = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
+REPEATED = 40  # epochs after which a text has hardly anything left to teach (Muennighoff et al. 2023)
 COUNTED = 20_000_000  # characters that are counted, at most
 # Operations after which a small GPT predicts as well as counts of single characters and of pairs do: which come first
 # is the same for every text. From LATER on its bits are those of five-grams times FLOOR + EXCESS (C / LATER)^-FALL.
@@ -78,6 +79,17 @@ class Choice:
     steps: int
     epochs: float
     expected: tuple[float, float]  # bits per byte of the validation text, from and to
+    seconds: float  # the budget
+
+    @property
+    def remark(self) -> str:
+        """What stands against the budget: a text so small that most of the time would only repeat it; else nothing."""
+        if self.epochs <= REPEATED:
+            return ""
+        enough = max(1, round(self.seconds * REPEATED / self.epochs))
+        budget = f"{enough}s" if enough < 120 else f"{enough // 60}m"
+        said = f"the text is small for this budget: read more than {REPEATED} times, it teaches hardly anything new"
+        return f"{said} (more text, or a budget of about {budget}; patience 3 stops in time)"
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {value}" for name, value in self.sizes.items())
@@ -127,7 +139,7 @@ def choose(
     often = {"eval_every": max(FEWEST, best.steps // EVALUATIONS), "save_every": max(FEWEST, best.steps // 4)}
     settings = often | {"warmup": min(TrainConfig.warmup, best.steps // 10)} | best.training
     outlook = expected(corpus, 6 * best.parameters * best.tokens)
-    return Choice(tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, outlook)
+    return Choice(tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, outlook, seconds)
 
 
 class Tried(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.data import Corpus, windows
-from chainrule.errors import DataError
+from chainrule.errors import ConfigError, DataError
 from chainrule.models import KneserNey, LanguageModel, NGram, Terminals
 from chainrule.models.window.model import contexts
 from chainrule.random import seeded
@@ -58,7 +58,18 @@ class Ladder:
                 f"ladder: {len(self.training)} tokens to train on and {len(validation)} to evaluate on (must be more "
                 f"than {self.config.batch_size * WINDOW} and {WINDOW}: bring a longer text)"
             )
+        self.larger = self._larger()
         self.eval_batches = list(windows(validation, batch_size=64, block_size=WINDOW, limit=1000))
+
+    def _larger(self) -> dict[str, int]:
+        """The networks that have more parameters than were asked for even when they are smallest, and how many."""
+        least = {family.title: family.sized(1, self.tokenizer.vocab_size).count() for family in FAMILIES}
+        params = self.config.params
+        if params < min(least.values()):
+            title = min(least, key=lambda title: least[title])
+            rule = f"must be at least {least[title]:,}: so many has the smallest {title}"
+            raise ConfigError.of("ladder", {"params": params}, rule)
+        return {title: count for title, count in least.items() if count > params}
 
     def climb(self, tell: Tell = lambda title, fraction: None) -> Iterator[Rung]:
         """Every rung, from the lowest."""

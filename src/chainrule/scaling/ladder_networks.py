@@ -24,16 +24,16 @@ class Family:
 
     def largest(self, params: int, vocab_size: int) -> LanguageModel:
         """With at most `params` parameters; the smallest there is if none has so few."""
-
-        def sized(n: int) -> LanguageModel:
-            return make(self.name, **self.fixed, **{self.grows: n * self.step}, vocab_size=vocab_size)
-
         n = 1
-        while sized(2 * n).count() <= params:
+        while self.sized(2 * n, vocab_size).count() <= params:
             n *= 2
         for bit in (1 << k for k in reversed(range(n.bit_length() - 1))):
-            n += bit if sized(n + bit).count() <= params else 0
-        return sized(n)
+            n += bit if self.sized(n + bit, vocab_size).count() <= params else 0
+        return self.sized(n, vocab_size)
+
+    def sized(self, n: int, vocab_size: int) -> LanguageModel:
+        """The n-th smallest."""
+        return make(self.name, **self.fixed, **{self.grows: n * self.step}, vocab_size=vocab_size)
 
 
 FAMILIES = (

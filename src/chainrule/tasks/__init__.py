@@ -4,6 +4,7 @@ One class per kind of training, one file each; those on labeled texts in `labele
 `registry` says which family of models has which task; `setup` makes of data a task, a model and batches.
 """
 
+from chainrule import lazy
 from chainrule.tasks.answer_options import AnswerOptions
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.labeled.bag_of_words import BagOfWordsTask
@@ -22,3 +23,5 @@ __all__ = [
     "ScheduledSampling", "TaggingTask", "Task", "TranslationTask", "WordVectorsTask", "count_baselines",
     "task_of", "task_of_model"
 ]  # fmt: skip
+
+lazy.names(__name__)

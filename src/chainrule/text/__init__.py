@@ -4,6 +4,7 @@
 `chat/` writes prompts and conversations, `unicode/` knows characters for the C++ code.
 """
 
+from chainrule import lazy
 from chainrule.text.bpe import BPETokenizer
 from chainrule.text.chars import CharTokenizer
 from chainrule.text.chat.formats import FORMATS, ChatFormat, Message, chat_ids
@@ -29,3 +30,5 @@ __all__ = [
     "TextStream", "TextbookBPETokenizer", "Tokenizer", "UnigramTokenizer", "Vocabulary", "WordPieceTokenizer",
     "WordTokenizer", "chat_ids", "few_shot", "from_dict", "prompt_ids"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Log", "Result", "TrainConfig", "Trainer", "WordTrainConfig", "WordVectorStep"]
 
-__getattr__ = lazy.names(
+lazy.names(
     __name__,
     config="TrainConfig WordTrainConfig",
     log="Log",

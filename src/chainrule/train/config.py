@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chainrule.calls import Fields
 from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.native import PRECISIONS
 from chainrule.validate import Check, Seconds
@@ -16,7 +17,7 @@ MOST_NEGATIVES = 1000
 
 
 @dataclass(frozen=True)
-class Learning:
+class Learning(Fields):
     """AdamW, clipped gradients, and a learning rate that changes with the step."""
 
     max_steps: int = 2000
@@ -48,7 +49,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Monitoring:
+class Monitoring(Fields):
     """When to evaluate, sample, save and watch."""
 
     eval_every: int = 250
@@ -90,7 +91,7 @@ class TrainConfig(Monitoring, Learning):
         check.at_least(1, "max_steps", "batch_size", "accumulate", "eval_every", "eval_windows", "save_every")
         check.at_least(0, "warmup", "watch_every", "sample_every", "patience")
         check.positive("lr", "clip")
-        check.positive("budget", of="seconds")
+        check.duration("budget")
         check.not_negative("weight_decay")
         small = self.weight_decay * self.lr < 1  # or a step would leave nothing of a weight, or turn it round
         rule = "their product must be below 1, the fraction of a weight that a step takes away"
@@ -111,7 +112,7 @@ class TrainConfig(Monitoring, Learning):
 
 
 @dataclass(frozen=True)
-class WordTrainConfig:
+class WordTrainConfig(Fields):
     """How to train word2vec."""
 
     epochs: int = 5

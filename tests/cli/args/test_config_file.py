@@ -124,8 +124,8 @@ def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_texts_are_quoted() -> None:
-    settings = {"data": 'a "b" \\c', "n": 1, "x": 1e-9, "yes": True, "none": None}
-    assert tomllib.loads(toml(settings)) == {"data": 'a "b" \\c', "n": 1, "x": 1e-9, "yes": True}
+    settings = {"data": 'ä "b" \\c\n\td', "n": 1, "x": 1e-9, "yes": True, "none": None}
+    assert tomllib.loads(toml(settings)) == {"data": 'ä "b" \\c\n\td', "n": 1, "x": 1e-9, "yes": True}
 
 
 @pytest.fixture

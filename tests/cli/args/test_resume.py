@@ -186,6 +186,28 @@ def test_interrupted_word_vectors_say_how_to_go_on(
     assert Run.resume("runs/word2vec", word_vectors=True).finished
 
 
+def test_a_run_that_never_began_is_begun_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(self: WordVectorStep) -> float:
+        raise KeyboardInterrupt
+
+    train = ["train", "word2vec", "text.txt", "--dim", "8", "--epochs", "1", "--out", "words"]
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(
+            WordVectorStep, "loss", interrupted
+        )  # before the first epoch, after the directory is made
+        main(train)
+    with pytest.raises(SystemExit):
+        main(["train", "word2vec", "--resume", "words"])
+    assert "words: stopped before its first checkpoint (begin it again, without" in capsys.readouterr().err
+    main(train)
+    assert Run.resume("words", word_vectors=True).finished
+    with pytest.raises(SystemExit):
+        main(train)
+    assert "words: the directory is not empty" in capsys.readouterr().err
+
+
 def test_a_plan_on_a_budget_can_be_extended_by_steps(capsys: pytest.CaptureFixture[str]) -> None:
     main(
         [

@@ -49,6 +49,20 @@ def test_a_run_is_examined(run: str, capsys: pytest.CaptureFixture[str]) -> None
     assert all(p["update_norm"] > 0 for p in found["parameters"])
 
 
+def test_columns_stay_in_line_beside_long_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.tsv").write_text("".join(f"{n} a\t{n} b\n" for n in range(200)))
+    main(["train", "seq2seq", "pairs.tsv", *SMALL, "--max-steps", "2", "--out", "run"])
+    capsys.readouterr()
+    main(["diagnose", "run"])
+    out = capsys.readouterr().out
+    for table in out[out.index("layer ") :].split("\n\n"):
+        ends = {len(line.rstrip()) for line in table.splitlines()}
+        assert len(ends) == 1 and "model.decoder.layers.2" in table, table
+
+
 def test_without_a_run_a_new_model_is_examined(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import chainrule as cr
 from chainrule.cli import main
 from chainrule.cli.render.trials import HEIGHT, WIDTH, curve
 from chainrule.data import load
@@ -45,6 +46,58 @@ def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     main(["doctor", "run"])
     out = capsys.readouterr().out
     assert "after 16 steps" in out and "chainrule diagnose run" in out and "ok       weights" in out
+
+
+def test_a_run_that_has_hardly_begun_needs_steps_not_size(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "gpt", "text.txt", *SMALL, "--max-steps=20", "--warmup=2", "--out=run"])
+    for command in ("doctor", "diagnose"):
+        capsys.readouterr()
+        main([command, "run"])
+        out = capsys.readouterr().out
+        assert "more steps could learn more" in out and "a larger model" not in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["doctor", "model"],
+        ["diagnose", "model"],
+        ["replay", "model", "--step", "1"],
+        ["train", "gpt", "--resume", "model"],
+        ["doctor", "model/model.safetensors"],
+    ],
+)
+def test_a_model_without_its_training_is_no_run(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    cr.io.save_pretrained(
+        cr.models.make("gpt", n_layer=1, n_head=1, n_embd=4, vocab_size=3),
+        CharTokenizer("abc"),
+        Path("model"),
+    )
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    assert "a model without its training" in (err := capsys.readouterr().err) and "directory of a run" in err
+
+
+def test_a_model_is_not_data(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("model").mkdir()
+    Path("model/config.json").write_text("{}")
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "gpt", "model"])
+    assert stop.value.code == 2 and "model: a model, not data" in capsys.readouterr().err
+
+
+def test_options_that_would_be_ignored_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run").mkdir()
+    Path("run/log.jsonl").touch()
+    for words, message in [
+        (["doctor", "run", "--family=lstm"], "--family is given without data"),
+        (["doctor", "run", "--text-column=a"], "--text-column is given without data"),
+        (["doctor", "--family=lstm"], "--family is given without data"),
+    ]:
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 2 and message in capsys.readouterr().err
 
 
 def test_a_checkpoint_with_a_broken_weight(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,16 +9,18 @@ import pytest
 
 from chainrule.cli import main
 
-TINY = ["--params", "2000", "--steps", "5", "--seeds", "2", "--batch-size", "4", "--order", "3"]
+TINY = ["--params", "700", "--steps", "5", "--seeds", "2", "--batch-size", "4", "--order", "3"]
 
 
 def test_table_figure_and_record_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "text.txt"
     text.write_text("one two three two one. " * 400)
     main(["ladder", str(text), "--out", str(tmp_path / "out"), "--json", *TINY])
-    printed = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    printed = json.loads(out)
+    assert "note: these have more parameters than 700: GPT 788\n" in err
     assert printed == json.loads((tmp_path / "out/ladder.json").read_text())
-    assert len(printed["rungs"]) == 9 and printed["settings"]["params"] == 2000
+    assert len(printed["rungs"]) == 9 and printed["settings"]["params"] == 700
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["ladder.json", "ladder.md", "ladder.png"]  # and no log: it is no run
     assert (tmp_path / "out/ladder.md").read_text().count("\n") == 11
@@ -31,6 +33,7 @@ def test_table_figure_and_record_are_written(tmp_path: Path, capsys: pytest.Capt
         (["no-such-text.txt"], "no such file"),
         (["--seeds", "0"], "--seeds is 0"),
         (["--match", "luck"], "--match"),
+        (["--params", "3"], "--params is 3 (must be at least "),
     ],
 )
 def test_bad_input_is_one_line(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -24,6 +25,18 @@ def test_usage_and_defaults(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert "(required)" in out and "--n INT                 Words to show. (default: 10)\n" in out
     assert "--json " in out and "--no-json" not in out and "None" not in out
     assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("Example: "))
+
+
+@pytest.mark.parametrize("words", [[], ["runs"], ["train", "gpt"], ["sample"], ["doctor"]])
+def test_a_narrow_terminal_is_enough(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    with suppress(SystemExit):
+        main([*words, "--help"])
+    out = capsys.readouterr().out
+    long = [line for line in out.splitlines() if len(line) > 40 and not line.startswith("Example: ")]
+    assert out.startswith("usage: chainrule") and long == []
 
 
 def test_a_switch_that_is_on_shows_how_to_turn_it_off(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,8 @@ def test_columns_are_found_by_name_and_by_number(
          r"columns 'id', 'kicker', 'story', 'desk': which is the text and which the label\? \(say it with text_column "
          r"and label_column, such as label_column desk text_column story\)"),
         (NEWS.replace("id,headline,story,topic\n", ""), LABELED,
-         r"4 columns without names, the first row is '0', 'head 0', .* such as label_column 4 text_column 3"),
+         r"4 columns without names: .* such as label_column 4 text_column 3; if the first row, '0', 'head 0', .*, "
+         r"names the columns, say header\)"),
         (NEWS, PAIRED,
          r"which is the source and which the target\? .* such as source_column headline target_column story"),
         (NEWS.replace("headline", "kicker"), ("text",), r"which is the text\? .* ending \.txt\)"),

@@ -10,28 +10,8 @@ import pytest
 
 from chainrule.data import Columns, labeled_rows, load_pairs
 from chainrule.data.read.reading import read_rows
-from chainrule.data.read.table import Table, as_before, names_columns
+from chainrule.data.read.table import Table
 from chainrule.errors import DataError
-
-LABELS = [[f"some text {n}", "good" if n % 3 else "bad"] for n in range(9)]
-
-
-@pytest.mark.parametrize(
-    ("first", "rest", "want"),
-    [
-        (["text", "label"], [], True),
-        (["", "review", "stars"], [["0", "fine", "5"]], True),  # as pandas writes it
-        (["review", "verdict"], LABELS, True),
-        (["some text", "good"], LABELS, False),  # its label is that of others
-        (["a long sentence, and more of it than a name would have", "new"], LABELS, False),
-        (["said", "stars"], [[f"t{n}", str(n % 5)] for n in range(9)], True),
-        (["1", "2"], LABELS, False),
-        (["one", "eins"], [["two", "zwei"]], False),
-        (["kind", "kind"], LABELS, False),
-    ],
-)
-def test_whether_the_first_row_names_the_columns(first: list[str], rest: list[list[str]], want: bool) -> None:
-    assert names_columns(first, rest) is want
 
 
 @pytest.mark.parametrize(
@@ -71,17 +51,6 @@ def test_a_ragged_table_names_the_row_and_the_count(tmp_path: Path) -> None:
         match=r"row 3, in line 4, has 3 cells, the first row 2 \(must be equal, and a cell with ','",
     ):
         labeled_rows(path)
-
-
-def test_other_data_are_read_like_those_of_the_run(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("key,said,kind\n1,a,x\n2,b,y\n")
-    before = Columns("said", "kind", header=True)
-    assert as_before(str(path), Columns(), before) == Columns("said", "kind")
-    assert as_before(str(path), Columns("key"), before) == Columns("key")
-    path.write_text("text,label\na,x\n")
-    assert as_before(str(path), Columns(), before) == Columns()
-    assert Table.open(path).names == ("text", "label")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ lr = 1e-3
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -51,8 +52,7 @@ def _value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int | float):
         return repr(value)
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    return json.dumps(str(value), ensure_ascii=False)  # TOML escapes as JSON does
 
 
 def _checked(path: Path, name: str, value: Any, known: Mapping[str, Option]) -> Any:

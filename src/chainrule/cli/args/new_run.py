@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from chainrule.machine import memory
 from chainrule.models import Model
 from chainrule.models.registry import KNOWN
 from chainrule.models.suited import SHAPE
-from chainrule.runs import Run
+from chainrule.runs import Run, RunFolder
 from chainrule.runs.warm_start import load_start
 from chainrule.scaling.budget import choose
 from chainrule.suggest import hinted
@@ -28,9 +28,14 @@ from chainrule.text.training.recipe import KINDS, Recipe
 from chainrule.train.config import TrainConfig
 
 
-def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
-    """The run in its directory, with its settings for --config beside it; of a draft nothing is written."""
+def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], None]) -> Run:
+    """The run in its directory, with its settings for --config beside it; of a draft nothing is written.
+
+    What takes its time, other than reading, is told to `tell`.
+    """
     family, folder = asked.family, asked.out or Path("runs", asked.family)
+    if asked.out and not draft:
+        RunFolder(asked.out).check_free()  # before sizes are chosen, which takes a while
     reads = KNOWN[family].reads
     if asked.tokenizer == "char" and reads not in ("characters", "byte pairs"):
         why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
@@ -38,7 +43,7 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
     _check_name(asked.tokenizer)
     run = (
-        _for_budget(asked, folder, draft)
+        _for_budget(asked, folder, draft, tell)
         or _for_data(asked, folder, draft)
         or _as_given(asked, folder, draft)
     )
@@ -147,7 +152,7 @@ def in_words(settings: Mapping[str, Any]) -> str:
     )
 
 
-def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
+def _for_budget(asked: TrainOptions, folder: Path, draft: bool, tell: Callable[[str], None]) -> Run | None:
     """With sizes that fit a time budget, where there is one; what stands against them is said."""
     if asked.training.budget is None or asked.suits:
         return None
@@ -161,8 +166,11 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
         )
     training = {name: getattr(asked.training, name) for name in CHOSEN if name in asked.given}
     sizes = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
+    tell("choosing sizes for the budget")
     choice = choose(corpus, asked.training.budget, asked.family, asked.training.seed, sizes, training)
     asked.say(f"chosen: {choice}")
+    if choice.remark:
+        asked.say(f"note: {choice.remark}")
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
     config = replace(asked.training, **chosen)
     run = _begin(asked, folder, corpus, config, choice.tokenizer, draft, choice.sizes)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from chainrule.cli.args.kinds import Kind, kind_of
+from chainrule.cli.args.outputs import Output
 
 
 class Given(frozenset[str]):
@@ -40,6 +41,7 @@ class Option:
     default: Any  # MISSING if it must be given
     argument: str = ""  # its name in the usage, if it is given by its place
     told: str = ""  # its help, if there is no string below the field
+    output: Output | None = None  # it is a path that is written
 
     @property
     def flag(self) -> str:
@@ -72,7 +74,8 @@ def _options(owner: type[Any], defaults: Mapping[str, Any], hidden: Sequence[str
         elif name not in hidden and (kind := kind_of(hints[name])):
             argument = next((mark for mark in marks if isinstance(mark, Argument)), "")
             told = next((mark for mark in marks if isinstance(mark, Help)), "")
-            yield Option(name, kind, owner, default, argument, told)
+            output = next((mark for mark in marks if isinstance(mark, Output)), None)
+            yield Option(name, kind, owner, default, argument, told, output)
     for options in last:
         yield from options
 

@@ -57,7 +57,7 @@ def same_data(run: Run, name: str, asked: Columns) -> None:
     if asked == CHOSEN and name == run.task.default:
         return
     reading = getattr(run.corpus, "reading", None)
-    columns = Columns(**reading.columns) if reading and asked == CHOSEN else asked
+    columns = asked.filled(Columns(**reading.columns)) if reading else asked
     if run.task.find(run.corpus.name if name == run.task.default else name, columns) != run.corpus:
         said = f"data is {name}" if asked == CHOSEN else "the columns are others"
         raise ConfigError(f"resume: {said}, in the run {reading or run.corpus.name} (leave it out)")

@@ -35,7 +35,7 @@ class Command:
     """Seed of every random choice."""
 
     def run(self) -> None:
-        Check("demo", self).positive("minutes")
+        Check("demo", self).duration("minutes", unit="minutes", seconds=60)
         corpus = cr.data.load("pydoc")
         config = cr.train.TrainConfig(budget=60 * self.minutes, seed=self.seed, **TRAINING)
         folder = self.out or Path("runs/demo")

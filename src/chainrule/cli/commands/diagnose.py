@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import Folder
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 
@@ -26,7 +27,7 @@ class Command:
     """Directory of a run; its newest checkpoint is examined on a batch of its data."""
     json: bool = False
     """Print everything as one JSON object, histograms included."""
-    plot: Path | None = None
+    plot: Annotated[Path | None, Folder] = None
     """Draw layers.png and parameters.png into this directory."""
 
     def run(self) -> None:
@@ -76,17 +77,19 @@ def _title(model: Any) -> str:
 
 def tables(report: cr.doctor.Report) -> list[str]:
     """Layers and matrices, a line each."""
-    lines = [f"{'layer':<32}{'spread':>10}{'gradient':>12}{'flat':>8}{'dead':>14}"]
+    matrices = [p for p in report.parameters if len(p.shape) > 1]
+    names = [layer.name for layer in report.layers] + [p.name for p in matrices]
+    width = 2 + max(30, *map(len, names))
+    lines = [f"{'layer':<{width}}{'spread':>10}{'gradient':>12}{'flat':>8}{'dead':>14}"]
     for layer in report.layers:
         grad = f"{layer.grad.std:.2e}" if layer.grad else "-"
         flat = "-" if layer.flat is None else f"{layer.flat:.1%}"
         dead = "-" if layer.flat is None else f"{len(layer.dead)} of {layer.units}"
-        lines.append(f"{layer.name:<32}{layer.value.std:>10.4g}{grad:>12}{flat:>8}{dead:>14}")
-    lines += ["", f"{'matrix':<32}{'length':>10}{'gradient':>12}{'next update / length':>22}"]
-    for p in report.parameters:
-        if len(p.shape) > 1:
-            ratio = "-" if p.update_ratio is None else f"{p.update_ratio:.2e}"
-            lines.append(f"{p.name:<32}{p.weight_norm:>10.4g}{p.grad_norm:>12.2e}{ratio:>22}")
+        lines.append(f"{layer.name:<{width}}{layer.value.std:>10.4g}{grad:>12}{flat:>8}{dead:>14}")
+    lines += ["", f"{'matrix':<{width}}{'length':>10}{'gradient':>12}{'next update / length':>22}"]
+    for p in matrices:
+        ratio = "-" if p.update_ratio is None else f"{p.update_ratio:.2e}"
+        lines.append(f"{p.name:<{width}}{p.weight_norm:>10.4g}{p.grad_norm:>12.2e}{ratio:>22}")
     return lines
 
 

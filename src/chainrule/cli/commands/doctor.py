@@ -51,6 +51,7 @@ class Command:
             return
         with Progress("examining") as progress:
             if of_data:
+                cr.runs.RunFolder(Path(self.subject)).refuse_model()
                 title, findings = self._of_data(self.subject, progress)
             else:
                 title, findings = of_run(Path(self.subject))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import chainrule as cr
 from chainrule.cli.args.documents import say_reading
@@ -18,6 +18,10 @@ from chainrule.cli.render.tables import show
 from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
+
+if TYPE_CHECKING:
+    from chainrule.runs.load import Origin
+    from chainrule.tasks.task import Data
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
 BATCH = 32  # of a model that comes without its training
@@ -89,7 +93,7 @@ class Command:
         return {"run": str(self.run_folder), "data": self.data} | found
 
     def _evaluate(self) -> dict[str, Any]:
-        from chainrule.data.read.table import as_before
+        from chainrule.data.read.again import as_before
         from chainrule.runs.load import Origin, is_run, open_model, trained_on, unchanged
 
         why = "without choices (must be with it, or left out)"
@@ -109,7 +113,8 @@ class Command:
                 own = {option: saved.training[option] for option in kind.options if option in saved.training}
         else:
             self._no_questions(kind, Path(self.data))
-            data = kind.find(self.data, as_before(self.data, self.columns, origin.columns))
+            data = kind.find(self.data, as_before(self.data, self.columns, origin.columns, origin.name))
+            self._say_if_trained_on(data, origin)
         say_reading(getattr(data, "reading", None))
         task = kind.of(data, tokenizer, eval_only=self.data is not None, **own).fitted(model)
         if isinstance(task, cr.tasks.TranslationTask):
@@ -157,6 +162,14 @@ class Command:
             why = f"for {kind.model} (must be an encoder-decoder: leave it out)"
             refuse("eval", self, why, but=(*ALWAYS, "batch_size", *COLUMNS))
         Check("eval", self).whole(1, WIDEST, "beam")
+
+    def _say_if_trained_on(self, data: Data, origin: Origin) -> None:
+        """What a model has learned by heart says little about what it can do."""
+        same, file = data.sha256 == origin.sha256, data.name == origin.name
+        if same or file:
+            as_it_was = "" if same else ", as it was then"
+            said = f"note: the model was trained on {self.data}{as_it_was}: it knows most of it"
+            print(f"{said} (without DATA it is evaluated on what was held back)", file=sys.stderr)
 
     def _say_if_short(self, model: cr.models.Model, batches: cr.tasks.task.EvalBatches) -> None:
         """A text that is shorter than the context is evaluated as one window."""

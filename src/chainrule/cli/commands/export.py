@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import New
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, used
 from chainrule.errors import ChainruleWarning, ConfigError
@@ -25,7 +26,7 @@ class Command:
 
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
-    out: Path
+    out: Annotated[Path, New]
     """Directory to write, new or empty."""
     format: Literal["hf", "gguf", "llama2c"] = "hf"
     """hf: a directory for Hugging Face's `transformers`. gguf: model.gguf for llama.cpp, of a GPT, a Llama or a NeoX.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import Folder
 from chainrule.cli.render.plots import FIGURES
 from chainrule.cli.render.plots.canvas import save
 from chainrule.cli.render.progress import Progress
@@ -26,7 +27,7 @@ class Command:
 
     names: Annotated[tuple[str, ...], Argument("NAME")] = ()
     """Figures to draw, or `all`."""
-    out: Path = Path("figures")
+    out: Annotated[Path, Folder] = Path("figures")
     """Directory for the files."""
 
     def run(self) -> None:

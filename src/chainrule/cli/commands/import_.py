@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import New
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line, size
 from chainrule.errors import ConfigError
@@ -27,7 +28,7 @@ class Command:
 
     source: Annotated[Path, Argument("SOURCE")]
     """A directory with config.json, model.safetensors and tokenizer.json; a .gguf or .bin file, or its directory."""
-    out: Path | None = None
+    out: Annotated[Path | None, New] = None
     """Directory to write, new or empty. Default: models/NAME, by the name of the source."""
     tokenizer: Path | None = None
     """A tokenizer's file, for weights that come without one or with one that is not read."""

@@ -40,6 +40,9 @@ class Command:
         corpus = cr.data.load(self.data, self.columns)
         say_reading(corpus.reading)
         ladder = Ladder(corpus, self.models)
+        if ladder.larger:
+            least = ", ".join(f"{title} {count:,}" for title, count in ladder.larger.items())
+            print(f"note: these have more parameters than {self.models.params:,}: {least}", file=sys.stderr)
         if self.out:
             cr.runs.folder.make_empty(self.out)
         folder = self.out or cr.runs.folder.make_free(Path("runs/ladder"))

@@ -14,6 +14,7 @@ import numpy as np
 import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import Folder
 from chainrule.cli.args.text import byte_count
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
@@ -57,7 +58,7 @@ class Command:
     """Documents to write."""
     seed: int = 0
     """The same seed writes the same documents."""
-    plot: Path | None = None
+    plot: Annotated[Path | None, Folder] = None
     """Directory for a heat map and a transition graph (needs matplotlib)."""
     json: bool = False
     """Print one JSON object."""

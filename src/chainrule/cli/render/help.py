@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import inspect
-import shutil
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, replace
 from itertools import groupby
 from typing import Any
 
 from chainrule.cli.args.options import Option
+from chainrule.cli.render import wrap
 
-MOST_WIDTH = 100
 COLUMN = 26  # where the help of an option begins
 
 
 def help_text(command: type[Any], program: str, options: Sequence[Option]) -> str:
     """All of it, as wide as the terminal."""
-    width = min(MOST_WIDTH, shutil.get_terminal_size().columns)
+    width = wrap.width()
     by_data = command.by_data() if hasattr(command, "by_data") else {}
     options = [_with_default(option, by_data) for option in options]
     arguments = [option for option in options if option.argument]
     first = [command.first] if hasattr(command, "first") else []
     usage = " ".join(["usage:", program, *first, *map(_place, arguments), "[OPTIONS]"])
     about = inspect.cleandoc(command.__doc__ or "")
-    lines = [usage, "", *_wrapped(about, width)]
+    lines = [*wrap.paragraph(usage, width), "", *_wrapped(about, width)]
     if arguments:
         lines += ["", "arguments", *(line for option in arguments for line in _entry(option, width))]
     flags = [option for option in options if not option.argument]
     for owner, group in groupby(flags, key=lambda option: option.owner):
         own = issubclass(command, owner)
         title = "options" if own else inspect.cleandoc(owner.__doc__ or "").split("\n")[0].rstrip(".")
-        lines += ["", title, *(line for option in group for line in _entry(option, width))]
+        lines += [
+            "",
+            *wrap.paragraph(title, width),
+            *(line for option in group for line in _entry(option, width)),
+        ]
     return "\n".join(lines)
 
 
@@ -47,7 +49,7 @@ def _wrapped(about: str, width: int) -> Iterator[str]:
         if number:
             yield ""
         one = " ".join(paragraph.split())
-        yield from [one] if one.startswith("Example:") else _lines(one, width)
+        yield from [one] if one.startswith("Example:") else wrap.paragraph(one, width)
 
 
 def _with_default(option: Option, by_data: Mapping[str, Any]) -> Option:
@@ -59,12 +61,7 @@ def _with_default(option: Option, by_data: Mapping[str, Any]) -> Option:
 
 
 def _entry(option: Option, width: int) -> Iterator[str]:
-    name = f"  {_name(option)}"
-    text = _lines(f"{option.help}{_default(option)}", width - COLUMN)
-    if len(name) + 2 <= COLUMN and text:
-        name, text = f"{name:<{COLUMN}}{text[0]}", text[1:]
-    yield name
-    yield from (" " * COLUMN + line for line in text)
+    return wrap.entry(f"  {_name(option)}", f"{option.help}{_default(option)}", COLUMN, width)
 
 
 def _name(option: Option) -> str:
@@ -86,7 +83,3 @@ def _default(option: Option) -> str:
     if value is True:
         return " (default: on)"
     return f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
-
-
-def _lines(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(width, 20), break_long_words=False, break_on_hyphens=False)

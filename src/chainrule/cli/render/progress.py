@@ -64,6 +64,10 @@ class Progress:
     def say(self, done: str) -> None:
         self.done = done
 
+    def turn(self, what: str) -> None:
+        """Other work begins now."""
+        self.what, self.done, self.began = what, "", time.monotonic()
+
     def _tell(self) -> None:
         pause = PATIENCE
         while not self.over.wait(pause):

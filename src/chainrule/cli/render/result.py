@@ -20,11 +20,13 @@ def in_words(run: cr.runs.Run, result: Result) -> list[str]:
     best = run.trainer.best_so_far
     kept = run.trainer.config.keep == "best" and best.step >= 0
     if kept and best.step != result.steps:
-        lines.append(
-            f"best at step {best.step:,}, {bits(run, best.loss)}: sample, eval and export take that one"
-        )
+        by = "" if best.score is None else f" by {run.task.scored}"
+        said = f"best{by} at step {best.step:,}, {bits(run, best.loss)}"
+        lines.append(f"{said}: sample, eval and export take that one")
     if best.score is not None:
-        lines.append(_compared(run, best.step, best.score))
+        lines.append(_scored(run, best.step, best.score, compared=not result.interrupted))
+    if result.interrupted:  # half a training is not compared with what was forecast of a whole one
+        return lines
     if run.forecast and (reached := run.task.measures(result.validation, run.trainer.eval_batches)):
         low, high, planned = run.forecast
         said = f"{reached['bits_per_byte']:.2f} bits per byte; expected {low:.2f} to {high:.2f}"
@@ -34,12 +36,12 @@ def in_words(run: cr.runs.Run, result: Result) -> list[str]:
     return lines
 
 
-def _compared(run: cr.runs.Run, step: int, score: float) -> str:
-    """accuracy 90.3 % at step 640; bow-classifier: accuracy 88.6 %"""
+def _scored(run: cr.runs.Run, step: int, score: float, *, compared: bool) -> str:
+    """accuracy 90.3 % at step 640; and compared: bow-classifier: accuracy 88.6 %"""
     name = run.task.scored
     said = f"{score_in_words((name, score))} at step {step:,}"
     found: dict[str, Any] = next((r["baseline"] for r in read(run.files.log) if "baseline" in r), {})
-    if name not in found:
+    if name not in found or not compared:
         return said
     said += f"; {run.task.baseline}: {score_in_words((name, found[name]))}"
     other = ", or begin with a body that has read other texts (--init)" if run.from_seed else ""

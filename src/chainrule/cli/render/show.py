@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -50,5 +51,11 @@ def command_line() -> str:
     """How the person can call this program again: by name if it is on the path, else as it was called now."""
     if shutil.which("chainrule"):
         return "chainrule"
-    called = os.path.relpath(sys.argv[0])
-    return f"{os.path.relpath(sys.executable)} -m chainrule.cli" if called.endswith(".py") else called
+    if sys.argv[0].endswith(".py"):
+        return f"{_short(sys.executable)} -m chainrule.cli"
+    return _short(sys.argv[0])
+
+
+def _short(program: str) -> str:
+    """A path to paste: seen from here or from the root, whichever is shorter."""
+    return shlex.quote(min(os.path.relpath(program), os.path.abspath(program), key=len))

@@ -72,18 +72,29 @@ def choose(table: Table, roles: Roles, columns: Columns) -> Places:
         found |= _by_name(table, missing, taken)
     missing = [role for role in roles if role not in found]
     if missing:
-        found |= _byplace_of(table, missing, found)
+        found |= _by_place(table, missing, found)
     return {role: found[role] for role in roles}
 
 
 def _resolved(table: Table, asked: Sequence[str]) -> tuple[int, ...]:
-    parts = [
-        part
-        for said in asked
-        for part in ([said] if said in table.names else said.split(","))
-        if part.strip()
-    ] or list(asked)
+    parts = [part for said in asked for part in parted(said, table.names) if part.strip()] or asked
     return tuple(dict.fromkeys(place_of(table, part.strip()) for part in parts))
+
+
+def parted(said: str, names: Sequence[str]) -> list[str]:
+    """The columns in one option, with commas between them; a comma may be part of a name
+
+    >>> from chainrule.data.read.columns import parted
+    >>> parted("title,text, long", ["id", "title", "Text, long"])
+    ['title', 'text, long']
+    """
+    known, parts, found = set(map(plain, names)), said.split(","), []
+    while parts:
+        joined = (n for n in range(len(parts), 1, -1) if plain(",".join(parts[:n])) in known)
+        n = next(joined, 1)
+        found.append(",".join(parts[:n]))
+        del parts[:n]
+    return found
 
 
 def place_of(table: Table, said: str) -> int:
@@ -98,9 +109,13 @@ def place_of(table: Table, said: str) -> int:
     rule = f"a number from 1 to {len(table.names)}"
     if table.header is not False:
         raise DataError(f"{table.path}: no column {said!r} (there are {some(table.names)}; or {rule})")
+    raise DataError(f"{table.path}: no column {said!r} (must be {rule}", *_if_header(table), ")")
+
+
+def _if_header(table: Table) -> tuple[str, ...]:
+    """What to say if the first row, which was read as data, names the columns."""
     first = _shown(table.sample[0]) if table.sample else ""
-    why = f"must be {rule}; if the first row, {first}, names the columns, say "
-    raise DataError(f"{table.path}: no column {said!r} ({why}", Setting("header"), ")")
+    return (f"; if the first row, {first}, names the columns, say ", Setting("header"))
 
 
 def _by_name(table: Table, missing: Sequence[str], taken: set[int]) -> Places:
@@ -124,10 +139,10 @@ def _by_name(table: Table, missing: Sequence[str], taken: set[int]) -> Places:
     return found
 
 
-def _byplace_of(table: Table, missing: Sequence[str], found: Places) -> Places:
+def _by_place(table: Table, missing: Sequence[str], found: Places) -> Places:
     """Columns of a table that has none to spare: the label is the one with few values."""
     taken = {place for places in found.values() for place in places}
-    free = [place for place in range(len(table.names)) if place not in taken]
+    free = [place for place in range(len(table.names)) if place not in taken and not table.blank(place)]
     if len(free) < len(missing):
         needed = " and ".join(f"a {role}" for role in (*found, *missing))
         n = len(table.names)
@@ -145,10 +160,8 @@ def _byplace_of(table: Table, missing: Sequence[str], found: Places) -> Places:
 
 def _ask(table: Table, missing: Sequence[str], found: Places) -> NoReturn:
     """An error that names the columns, the flags, and what the first rows suggest."""
-    if table.header is False:
-        named = f"{len(table.names)} columns without names, the first row is {_shown(table.sample[0])}"
-    else:
-        named = f"columns {some(table.names)}"
+    unnamed = table.header is False
+    named = f"{len(table.names)} columns without names" if unnamed else f"columns {some(table.names)}"
     flags: list[str] = []
     for role in missing:
         flags += [" and " if flags else "", Setting(flag(role))]
@@ -161,7 +174,7 @@ def _ask(table: Table, missing: Sequence[str], found: Places) -> NoReturn:
         else ""
     )
     which = f"{table.path}: {named}: which is the {' and which the '.join(missing)}? (say it with "
-    raise DataError(which, *flags, *such, raw, ")")
+    raise DataError(which, *flags, *such, *(_if_header(table) if unnamed else ()), raw, ")")
 
 
 def _shown(row: Sequence[Any]) -> str:

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import FIRST, LANGUAGES, PAIRS, ROLES, USUAL, Places, place_of, plain
+from chainrule.data.read.columns import ROLES, Places, parted, place_of, plain
+from chainrule.data.read.header import FEW, names_columns
 from chainrule.data.read.records import kind, objects, parquet, parquet_names, rows
 from chainrule.errors import DataError
 
 KINDS = (".jsonl", ".csv", ".tsv", ".parquet")
 SAMPLE = 1000  # rows that are looked at
-FEW = 2  # a label has at least so many rows
-NAME = re.compile(r"[^\W\d][\w .:/()#-]{0,39}")  # what may be the name of a column
-HEADINGS = {
-    *(name for names in (*FIRST.values(), *PAIRS, *USUAL.values()) for name in names),
-    "id", "index", "title", "description", "name", "date", "url", "author", "language", "split", "score", "rating",
-    "translation", "trg", "word", "pronunciation", "spelling", "phonemes",
-}  # fmt: skip
 Cells = Sequence[Any]
 T = TypeVar("T")
 
@@ -63,7 +57,7 @@ class Table:
         header = columns.header
         if header is None:
             said = [word for role in ROLES for word in columns.asked(role)]
-            words = {plain(part) for word in said for part in (word, *word.split(","))}
+            words = {plain(part) for word in said for part in parted(word, first)}
             asked = any(plain(cell) in words and not cell.strip().isdecimal() for cell in first)
             header = asked or names_columns(first, rest)
         if header:
@@ -92,7 +86,7 @@ class Table:
     def _finds(self, said: str, place: int) -> bool:
         """Whether this finds the column. Its name may be that of others too, and its number the name of another."""
         try:
-            return "," not in said and place_of(self, said) == place
+            return place_of(self, said) == place
         except DataError:
             return False
 
@@ -100,6 +94,10 @@ class Table:
         """The cells of the first rows, without empty ones."""
         cells = (cell_text(row[place]) for row in self.sample)
         return [cell for cell in cells if cell]
+
+    def blank(self, place: int) -> bool:
+        """The column has neither a name nor a cell, as after a separator at the end of each row."""
+        return not self.column(place) and (self.header is False or not plain(self.names[place]))
 
     def distinct(self, place: int) -> int:
         """How many different values there are in the first rows."""
@@ -148,51 +146,11 @@ def _first(found: Iterable[tuple[int, T]]) -> list[T]:
     return rows
 
 
-def as_before(name: str, asked: Columns, before: Columns) -> Columns:
-    """The columns that are asked for; without any those of other data, `before`, if this table has them too."""
-    path = Path(name)
-    if asked != CHOSEN or before == CHOSEN or not (path.is_file() and is_table(path)):
-        return asked
-    table = Table.open(path, replace(before, header=None))
-    said = [name for role in ROLES for name in before.asked(role)]
-    known, same = set(map(plain, table.names)), (table.header is False) == (before.header is False)
-    return replace(before, header=None) if same and all(plain(n) in known for n in said) else asked
-
-
 def cell_text(value: Any) -> str:
     """A cell as a text without white space around it; what is not there is empty."""
     if value is None:
         return ""
     return value.strip() if isinstance(value, str) else str(value)
-
-
-def names_columns(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row names the columns, by how it looks beside the others.
-
-    >>> from chainrule.data.read.table import names_columns
-    >>> names_columns(["id", "headline"], []), names_columns(["one", "eins"], [["two", "zwei"]])
-    (True, False)
-    """
-    cells = list(map(plain, first))
-    named = [cell for number, cell in enumerate(cells) if cell or number]  # pandas leaves out the first name
-    if not named or len(set(named)) < len(named) or not all(NAME.fullmatch(cell) for cell in named):
-        return False
-    known = sum(cell in HEADINGS for cell in named)
-    spoken = sum(cell in LANGUAGES for cell in named)
-    if known + spoken == len(named) or (len(cells) > 2 and (known or spoken > 1)):
-        return True
-    columns = [[plain(row[place]) for row in rest] for place in range(len(cells))]
-    if len(rest) < 4 or any(cell in column for cell, column in zip(cells, columns, strict=True) if cell):
-        return False
-    return any(FEW * len(set(column)) <= len(column) or all(map(_is_number, column)) for column in columns)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def as_text(value: Any, where: str, name: str, *, number: bool = False) -> str:

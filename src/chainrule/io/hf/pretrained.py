@@ -229,6 +229,10 @@ def check_weights_file(path: Path) -> None:
     """Refuse a file that is not among the weights of its directory, which would be read instead."""
     folder = path.parent
     indexed = not (folder / WEIGHTS).is_file() and (folder / INDEX).is_file()
+    if not (folder / "config.json").is_file():
+        safetensors.read(path)  # says so if it is something else
+        fix = "in Python cr.load(path, model) reads them into a model of your own"
+        raise FormatError(f"{path}: weights alone (must stand beside the config.json of their model; {fix})")
     if path.name not in (_weight_map(folder).values() if indexed else (WEIGHTS,)):
         raise FormatError(
             f"{path}: not the weights of its directory (must be {WEIGHTS}, or listed in {INDEX})"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import signal
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,6 +19,7 @@ from chainrule.data import load
 from chainrule.files import alone
 from chainrule.runs import checkpoint, load_language_model
 from chainrule.runs.history import History
+from chainrule.train import Trainer
 from chainrule.train.log import read
 
 SMALL = ["--n-layer=1", "--n-head=2", "--n-embd=16", "--block-size=16", "--batch-size=4", "--eval-windows=8"]
@@ -91,6 +95,33 @@ def test_states(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["runs", "report", "runs/new"])
 
 
+def test_an_interrupted_run_is_listed_with_the_loss_it_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(load("pydoc").text[:30_000], encoding="utf-8")
+    update = Trainer.update
+
+    def interrupted(self: Trainer, lr: float) -> tuple[float, float]:
+        if self.steps == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return update(self, lr)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as stop:
+        patch.setattr(Trainer, "update", interrupted)
+        main(["train", "gpt", "text.txt", *SMALL, "--max-steps=9", "--out=runs/one", "--json"])
+    assert stop.value.code == 130
+    said = json.loads(capsys.readouterr().out)
+    found = listed(capsys)["runs/one"]
+    assert (found["state"], found["at_step"], found["steps"]) == ("interrupted", 3, 3)
+    assert found["best_validation"] == said["nats_per_token"]
+    assert found["bits_per_byte"] == pytest.approx(said["bits_per_byte"])
+    main(["train", "gpt", "--resume=runs/one", "--json"])
+    said = json.loads(capsys.readouterr().out)
+    found = listed(capsys)["runs/one"]
+    assert (found["at_step"], found["best_validation"]) == (said["best_step"], said["best_loss"])
+
+
 def test_a_report_of_a_damaged_run_says_so(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (checkpoint.find(runs / "one") / "model.safetensors").write_bytes(b"")
     main(["runs", "report", "runs/one", "--out", "pages/one.html"])
@@ -115,8 +146,10 @@ def test_runs_are_compared(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
     found = json.loads(capsys.readouterr().out)
     assert found["settings"]["n_embd"] == [16, None] and found["machine"] == {}
     assert found["results"]["runs/words"]["family"] == "skip-gram"
-    main(["runs", "compare", "runs/one", "runs/one"])
-    assert capsys.readouterr().out.startswith("the settings are the same\n")
+    shutil.copytree("runs/one", "runs/copy")
+    main(["runs", "compare", "runs/one", "runs/copy"])
+    out = capsys.readouterr().out
+    assert out.startswith("the settings are the same\n") and "±" not in out  # one seed is not two
 
 
 def test_an_extended_run_shows_the_settings_it_has_now(runs: Path) -> None:
@@ -203,6 +236,8 @@ def test_what_is_no_run_is_refused(runs: Path, capsys: pytest.CaptureFixture[str
         (["runs", "report", "none"], "none: no such directory (must be the directory of a run"),
         (["runs", "report", "text.txt"], "text.txt: is a file"),
         (["runs", "compare", "runs/one"], "got 1 run (must be at least two)"),
+        (["runs", "compare", "runs/one", "runs/one"], "runs/one is given twice (must be different runs)"),
+        (["runs", "compare", "runs/one", "runs/deep/../one"], "is given twice, as runs/one (must be"),
         (["runs", "lst"], "did you mean runs list?"),
         (["replay", "runs/one", "--step", "9"], "--step is 9, runs/one has the steps 1 to 6 (choose"),
         (["replay", "runs/one", "--step", "7", "--save", "new/a.npz"], "has the steps 1 to 6 (choose"),

@@ -164,7 +164,7 @@ def test_the_best_is_that_of_the_highest_accuracy(
         validations = [r["validation"] for r in read(Path(keep, "log.jsonl")) if "validation" in r]
         best = 2 if validations[1] < validations[2] else 3  # equal accuracies: the lower loss
         used = best if keep == "best" else 4
-        assert ("best at step" in said) == (keep == "best") and "accuracy 90.0 % at step" in said
+        assert ("best by accuracy at step" in said) == (keep == "best") and "accuracy 90.0 % at step" in said
         main(["sample", keep, "--prompt", "film"])
         told = capsys.readouterr().err
         assert (f"{keep}: step {used} of 4, the best by its validation data" in told) == (keep == "best")

@@ -97,6 +97,57 @@ def test_eval_reads_other_tables_like_that_of_the_run(capsys: pytest.CaptureFixt
     )
 
 
+def german(*rows: str) -> Path:
+    """A table with a comma in a name and one at the end of each row, which reads as data to begin with."""
+    path = Path("deutsch.csv")
+    names = 'Kennung,Überschrift,"Beschreibung, lang",Rubrik,'
+    texts = ['{n},Kopf {n},"Tor {n}, Sieg",Sport,', "{n},Kopf {n},Wahl {n} Recht,Welt,"]
+    path.write_text(
+        "\n".join([*rows, names, *(texts[n % 2].format(n=n) for n in range(60))]), encoding="utf-8"
+    )
+    return path
+
+
+def test_a_header_with_commas_and_an_empty_name(capsys: pytest.CaptureFixture[str]) -> None:
+    train = ["train", "bow-classifier", str(german()), "--max-steps=4", "--out=run"]
+    hint = refused(*train, capsys=capsys)
+    assert "which is the text and which the label?" in hint
+    assert "--label-column Rubrik --text-column 'Beschreibung, lang'" in hint
+    main([*train, "--label-column", "Rubrik", "--text-column", "Überschrift,beschreibung, lang"])
+    out = capsys.readouterr().out
+    assert "text is 'Überschrift' + 'Beschreibung, lang', label is 'Rubrik'; the first row names" in out
+    assert "labels: " not in out
+    main(["train", "bow-classifier", "--config=run/config.toml", "--out=again"])
+    assert Run.resume("again").corpus == Run.resume("run").corpus
+
+
+def test_a_header_that_is_read_as_data_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    train = ["train", "bow-classifier", str(german("1,2,3,4,")), "--max-steps=4", "--out=run"]
+    assert "if the first row, '1', '2', '3', '4', '', names the columns, say --header" in refused(
+        *train, capsys=capsys
+    )
+    options = ["--text-column=3", "--label-column=4"]
+    main([*train, *options])
+    assert "labels: 2 of 4 with fewer than 2 examples to train on: 'Rubrik' (" in capsys.readouterr().out
+    found = result("doctor", "deutsch.csv", "--family=bow-classifier", *options, capsys=capsys)["findings"]
+    assert {"labels_few"} == {each["code"] for each in found if each["about"] == "labels"}
+
+
+@pytest.mark.parametrize("column", ["Beschreibung, lang", "3", "überschrift"])
+def test_eval_keeps_the_columns_of_the_run(column: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--header", "--text-column", column, "--label-column", "rubrik"]
+    train = ["train", "bow-classifier", str(german()), "--max-steps=4", "--out=run"]
+    main([*train, *options])
+    wanted = "Überschrift" if column == "überschrift" else "Beschreibung, lang"
+    for more in ([], ["--header"], ["--text-column", column]):
+        main(["eval", "run", "deutsch.csv", *more])
+        error = capsys.readouterr().err
+        assert f"text is '{wanted}', label is 'Rubrik'" in error
+        assert "note: the model was trained on deutsch.csv: it knows most of it" in error
+    main([*train[:-1], "--resume=run", "--header"])
+    assert f"text is '{wanted}', label is 'Rubrik'" in capsys.readouterr().out
+
+
 def test_translators_and_language_models_ask_for_their_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert "which is the source and which the target?" in refused(
         "train", "seq2seq", "odd.csv", capsys=capsys

@@ -91,7 +91,7 @@ def test_tags_are_kept_by_name(folder: Path, capsys: pytest.CaptureFixture[str])
         (["train", "bert-tagger", "broken.conll"], "broken.conll: line 2 is 'wrote'"),
         (["train", "bert-tagger", "one.conll"], "1 different label in "),
         (["train", "bert-tagger", "two.conll"], "1 sentences (must be enough to hold back one in ten)"),
-        (["sample", "run"], "prompt '' has 0 tokens (must be from 1 to 22)"),
+        (["sample", "run"], "--prompt is not given for a tagger"),
         (["sample", "run", "--prompt", "the " * 23], "has 23 tokens (must be from 1 to 22)"),
         (
             ["sample", "run", "--prompt", "the", "--seed", "1"],

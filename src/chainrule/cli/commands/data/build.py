@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 import chainrule as cr
 from chainrule.cli.args.documents import Sources
+from chainrule.cli.args.outputs import New
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
@@ -24,7 +26,7 @@ class Command:
     tokenizer: str = "char"
     """File of a tokenizer; char: every character of the documents is a token; or bpe, bpe:4000, unigram, wordpiece:
     learned from the documents."""
-    out: Path | None = None
+    out: Annotated[Path | None, New] = None
     """The new directory. Default: shards/data, or the next of shards/data-2, shards/data-3, ... that is free."""
     end: str | None = None
     """Text of the token that follows each document, empty for none. Default: a line end."""

@@ -41,6 +41,7 @@ class Command:
             found = [(str(folder), of_folder(folder)) for folder in self.runs]
         if sum(len(members) for _, members in found) < 2:
             raise ConfigError(f"runs compare: got {len(self.runs)} run (must be at least two)")
+        refuse_twice([history.folder for _, members in found for history in members])
         names, each = [name for name, _ in found], [members for _, members in found]
         settings = different([settings_of(members) for members in each])
         machines = different([members[0].machine for members in each])
@@ -67,6 +68,16 @@ def of_folder(folder: Path) -> list[cr.runs.History]:
     return [cr.runs.History.of(each) for each in cr.runs.seeds.folders(folder) or [folder]]
 
 
+def refuse_twice(folders: Sequence[Path]) -> None:
+    """A run is compared once: as two seeds it would have a standard error of 0."""
+    known: dict[Path, Path] = {}
+    for folder in folders:
+        if other := known.get(folder.resolve()):
+            same = f", as {other}" if other != folder else ""
+            raise ConfigError(f"runs compare: {folder} is given twice{same} (must be different runs)")
+        known[folder.resolve()] = folder
+
+
 def settings_of(members: Sequence[cr.runs.History]) -> dict[str, Any]:
     """The settings of a run; of several seeds they are the same but for these."""
     listed = ", ".join(str(history.settings.get("seed")) for history in members)
@@ -74,8 +85,9 @@ def settings_of(members: Sequence[cr.runs.History]) -> dict[str, Any]:
 
 
 def over_seeds(singles: Sequence[cr.runs.History]) -> list[dict[str, Any]]:
-    """Runs that were given one by one and differ only in the seed, together."""
-    groups = [group for group in cr.runs.seeds.alike(singles) if len(group) > 1]
+    """Runs that were given one by one and differ only in the seed, together; the same seed twice measures nothing."""
+    found = ((group, {repr(h.settings.get("seed")) for h in group}) for group in cr.runs.seeds.alike(singles))
+    groups = [group for group, seeds in found if len(group) == len(seeds) > 1]
     return [
         {"runs": [str(history.folder) for history in group]}
         | {name: vars(spread) for name, spread in cr.runs.seeds.together(group).items()}

@@ -11,6 +11,7 @@ import numpy as np
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import New
 from chainrule.cli.commands.diagnose import tables
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
@@ -31,7 +32,7 @@ class Command:
     """Directory of a run."""
     step: int
     """The step, from 1. Replays from the nearest checkpoint before it, or from the start."""
-    save: Path | None = None
+    save: Annotated[Path | None, New] = None
     """Write all arrays to this .npz file: batch, activations, gradients, weights and updates."""
     json: bool = False
     """Print everything but the arrays as one JSON object."""

@@ -12,6 +12,7 @@ import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import File
 from chainrule.cli.args.text import byte_count, read_input
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
@@ -40,7 +41,7 @@ class Command:
     special_tokens: Annotated[tuple[str, ...], Several] = ()
     """Tokens that never come from text, such as '<s>' '</s>' around what an encoder-decoder writes. Default: for
     wordpiece those of BERT, else none."""
-    out: Path | None = None
+    out: Annotated[Path | None, File] = None
     """File to write. Default: KIND.json, such as bpe.json."""
     hugging_face: bool = False
     """Write the format of Hugging Face's tokenizer.json instead of our own."""

@@ -115,8 +115,10 @@ class Train(TrainOptions):
         from chainrule.cli.args.resume import resumed
         from chainrule.cli.render.progress import Progress
 
-        with Progress("reading"):
-            run = resumed(self, self.resume) if self.resume else new_run(self, draft=draft)
+        with Progress("reading") as progress:
+            run = (
+                resumed(self, self.resume) if self.resume else new_run(self, draft=draft, tell=progress.turn)
+            )
         if reading := getattr(run.corpus, "reading", None):
             self.say(str(reading))
         return run

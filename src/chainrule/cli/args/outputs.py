@@ -1,0 +1,33 @@
+"""Paths that a command writes: what is in their way is said before any work, not after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chainrule.files import check_file, check_folder, check_new
+
+if TYPE_CHECKING:
+    from chainrule.cli.args.options import Option
+
+
+@dataclass(frozen=True)
+class Output:
+    """Marks a field that holds a path to write; `check` refuses one that cannot be."""
+
+    check: Callable[[Path], None]
+
+
+New = Output(check_new)  # a file, or a directory that may exist if it is empty
+File = Output(check_file)  # one that exists is replaced
+Folder = Output(check_folder)  # for files
+
+
+def check_outputs(options: Sequence[Option], command: Any) -> None:
+    """Refuse what the options of a command could not be written to."""
+    for option in options:
+        path = getattr(command, option.name, None) if option.output else None
+        if option.output and path is not None:
+            option.output.check(path)
