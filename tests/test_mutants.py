@@ -89,6 +89,6 @@ def test_ops_are_tried_by_their_battery_and_samples_are_repeated() -> None:
     tests = mirror_tests(ROOT / "src" / "chainrule" / "ops" / "neural" / "softmax.py")
     assert {"tests/ops/neural/test_softmax.py", "tests/battery/test_ops.py::test_op[softmax]"} <= set(tests)
     first = sampled("optim", 0)
-    assert mirror_tests(first[0].path)[0].startswith("tests/optim/test_")
+    assert mirror_tests(first[0].path)[0].startswith("tests/optim")
     assert first == sampled("optim", 0) != sampled("optim", 1)
     assert {mutant.path.parent.name for mutant in first} == {"optim"}

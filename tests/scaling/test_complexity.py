@@ -88,7 +88,7 @@ def test_paths_of_attention_and_of_recurrence() -> None:
     outputs, _ = cell(x)
     for t in range(n):  # the same, one step after the other
         step, state = cell(x[:, t : t + 1], state)
-    np.testing.assert_allclose(step.numpy()[:, 0], outputs.numpy()[:, -1], rtol=1e-5)
+    np.testing.assert_allclose(step.numpy()[:, 0], outputs.numpy()[:, -1], rtol=1e-5, atol=1e-6)
     assert comparison(n, d)["recurrence"].path_length == n - 1
 
 

@@ -134,7 +134,7 @@ def choice(monkeypatch: pytest.MonkeyPatch) -> Choice:
     text = Path("text.txt").read_text()
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
     training = {"batch_size": 4, "lr": 1e-3, "eval_every": 50, "save_every": 60}
-    chosen = Choice(BPETokenizer.train(text, 280), sizes, training, 1000, 10, 1.0, (1.0, 2.0))
+    chosen = Choice(BPETokenizer.train(text, 280), sizes, training, 1000, 10, 1.0, (1.0, 2.0), 60.0)
     monkeypatch.setattr("chainrule.cli.args.new_run.choose", lambda *_: chosen)
     return chosen
 

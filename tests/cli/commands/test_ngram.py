@@ -132,7 +132,7 @@ def test_built_in_names_without_arguments(capsys: pytest.CaptureFixture[str]) ->
         (["names.txt", "--lines", "--text"], "must be at most one of them"),
         (["names.txt", "--samples", "-1"], "samples is -1"),
         (["names.txt", "--order", "1", "--plot", "figures"], "order is 1"),
-        (["names.txt", "--plot", "names.txt/figures"], "names.txt/figures/heat-map.png: cannot be written"),
+        (["names.txt", "--plot", "names.txt/figures"], "names.txt/figures: cannot be written"),
     ],
 )
 def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], args: list[str], message: str) -> None:
