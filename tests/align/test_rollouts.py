@@ -67,7 +67,9 @@ def test_the_best_of_many() -> None:
 
 def test_what_does_not_fit_the_context_is_refused() -> None:
     model = tiny("gpt")
-    with pytest.raises(ConfigError, match=rf"answers of 99, the model's context is {model.context}"):
+    with pytest.raises(
+        ConfigError, match=rf"answers of 99 .must fit into the model's context of {model.context}"
+    ):
         roll_out(model, PROMPTS, max_new_tokens=99)
     with pytest.raises(ConfigError, match="n is 0"):
         best_of(model, PROMPTS, lambda rollout: np.zeros(0), 0, max_new_tokens=1)

@@ -186,7 +186,7 @@ def bad_read(tokens: Any, before: int = 0) -> None:
         (lambda: bad_read([1, 2, 3], before=9), "from position 9 .*block_size, 9"),
         (lambda: bad_read([1, 2, 99]), "99"),
         (lambda: Translation(model_of(), SOURCE).keep([3]), r"rows \[3\] \(must be from 0 to 2"),
-        (lambda: Translation(model_of(), SOURCE).keep([0.5]), "must be integers"),
+        (lambda: Translation(model_of(), SOURCE).keep([0.5]), "must be one row of integers"),
         (lambda: translate(model_of(), SOURCE, start=1, end=2, max_new_tokens=0), "max_new_tokens is 0"),
         (lambda: translate(model_of(), SOURCE, start=1, end=2, max_new_tokens=10), "max_new_tokens is 10"),
     ],

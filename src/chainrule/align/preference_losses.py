@@ -62,7 +62,8 @@ class Robust(PreferenceLoss):
         Check(self.name, self).require(0 <= self.noise < 0.5, "noise", rule="must be from 0 to below 0.5")
 
     def __call__(self, margin: Tensor) -> Tensor:
-        right, wrong = ops.softplus(margin * -self.beta), ops.softplus(margin * self.beta)
+        plain = Sigmoid(self.beta)
+        right, wrong = plain(margin), plain(-margin)
         return (right * (1 - self.noise) - wrong * self.noise) * (1 / (1 - 2 * self.noise))
 
 

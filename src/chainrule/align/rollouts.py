@@ -53,7 +53,7 @@ def roll_out(
     longest = max(map(len, prompts)) + max_new_tokens - 1  # the last token is written and not read
     if not policy.any_length and longest > policy.context:
         said = f"prompts of up to {max(map(len, prompts))} tokens and answers of {max_new_tokens}"
-        raise ConfigError(f"rollout: {said}, the model's context is {policy.context} (must fit into it)")
+        raise ConfigError(f"rollout: {said} (must fit into the model's context of {policy.context})")
     stops = () if end is None else (end,)
     seeds = generator("rollout", number, seed=seed).integers(2**63, size=len(prompts))
     requests = []

@@ -98,7 +98,7 @@ class World:
         return float((policy * (logs - self.logprobs(self.reference))).sum(axis=1).mean())
 
     def frontier(self, betas: Iterable[float]) -> list[tuple[float, float, float]]:
-        """(β, KL, reward) of the best policy of each β: no policy has more reward for its KL"""
+        """(β, KL, reward) of the best policy for each β: no policy of the same KL has more reward"""
         best = [(float(beta), self.optimum(beta)) for beta in betas]
         return [(beta, self.kl(policy), self.reward(policy)) for beta, policy in best]
 

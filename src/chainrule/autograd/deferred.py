@@ -35,7 +35,7 @@ class ValueAndGrad(NamedTuple):
 
 
 class _DeferredCall:
-    """The op of a deferred call, on the tape. It is computed as it was called: with that backend and precision."""
+    """The op of a deferred call, on the tape; it runs with the backend and precision that were set at the call."""
 
     recompute: Callable[[Saved], Sequence[Array]] | None = None
 

@@ -100,7 +100,7 @@ def _n_classes(model: Any, batch: tuple[Any, ...], loss: Loss | None) -> int | N
 
 
 def _logit_spread(model: Any, batch: tuple[Any, ...]) -> float | None:
-    """Of the first example: one row of logits per token would be a large array for all of them."""
+    """Standard deviation of the logits of the first example; those of a whole batch can be a large array."""
     if not isinstance(batch[0], np.ndarray):
         return None
     model.eval()

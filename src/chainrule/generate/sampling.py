@@ -99,7 +99,9 @@ def check_prompt(ids: Any, vocab_size: int) -> list[int]:
     """ids (n,) as a list: at least one token, all of them of the vocabulary."""
     array = np.asarray(ids)
     if array.ndim != 1 or array.size == 0:
-        raise DataError(f"sample: prompt of shape {array.shape} (must be at least one token)")
+        raise DataError(
+            f"sample: prompt of shape {array.shape} (must be (n,): one row of at least one token id)"
+        )
     if array.dtype.kind not in "iu":
         raise DataError(f"sample: prompt of {array.dtype} (must be token ids, integers)")
     for token in (array.min(), array.max()):

@@ -116,7 +116,7 @@ class Translation:
         """Row i becomes what row rows[i] is now: a row left out ends, a row named twice forks."""
         chosen = np.asarray(rows, np.int64 if np.size(rows) == 0 else None)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise ShapeError(f"Translation: rows {chosen.shape} {chosen.dtype} (must be integers)")
+            raise ShapeError(f"Translation: rows {chosen.shape} {chosen.dtype} (must be one row of integers)")
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self.owners)):
             raise DataError(f"Translation: rows {chosen.tolist()} (must be from 0 to {len(self.owners) - 1})")
         if len(chosen) > self._total:

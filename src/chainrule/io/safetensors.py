@@ -79,7 +79,7 @@ def decode(content: bytes | memoryview) -> Arrays:
             raise FormatError(f"arrays end at byte {end}, the next begins at {start} (must be adjacent)")
         end = stop
     if end != len(data):
-        raise FormatError(f"arrays of {end} bytes in a file with {len(data)} (must be as many)")
+        raise FormatError(f"arrays end at byte {end} of {len(data)} bytes of data (must be equal)")
     return arrays
 
 

@@ -95,7 +95,7 @@ class RecurrentLM(LanguageModel):
     def loss_from(self, state: State | None, ids: Array, targets: Array) -> tuple[Tensor, State]:
         """The loss of texts that continue from `state`, and their state afterwards.
 
-        The states are plain arrays: gradients end at the first of these tokens.
+        States are plain arrays: no gradient flows into tokens before these (truncated backpropagation through time).
         """
         hidden, after = self.hidden(ids, state)
         loss = ops.linear_cross_entropy(hidden, self.head.weight, targets=targets, ignore_index=IGNORE)

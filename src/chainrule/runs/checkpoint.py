@@ -94,7 +94,7 @@ def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
         with contextlib.suppress(OSError):  # `find` tries again
             _take_back(folder)
         if isinstance(error, MemoryError):
-            fix = "make memory free and resume; the checkpoint before it is still there"
+            fix = "free some memory and resume; the previous checkpoint is intact"
             raise Failure(f"{final}: cannot be written, not enough memory ({fix})") from error
         if isinstance(error, OSError):
             raise CheckpointError(f"{final}: cannot be written ({error.strerror or error})") from error

@@ -1,4 +1,4 @@
-"""The directory of a run, locked while a process trains there: the only place that knows the names in it.
+"""The directory of a run, locked while a process trains there: the place that knows the names in it.
 
 RUN/
     log.jsonl             a line per step, evaluation and finding                (train/log.py)

@@ -77,5 +77,5 @@ def embed_words(model: Model, tokenizer: Tokenizer, path: str | Path) -> int:
 def check_vectors(vectors: object) -> None:
     """A model to begin with has embeddings already."""
     if vectors is not None:
-        rule = "must be left out with init, whose embeddings have learned"
+        rule = "must be left out with init: that model has trained embeddings already"
         raise ConfigError("train: ", Setting("init_embeddings"), f" is {vectors} ({rule})")

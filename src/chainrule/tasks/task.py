@@ -127,7 +127,7 @@ class Task:
 
     @classmethod
     def suited(cls, data: Any, *, start: Any = None, frozen: bool = False) -> Suited:
-        """Sizes and settings that suit the amount of data, for a new model or one that begins with `start`."""
+        """Sizes and settings that suit the amount of data, for a new model or one with the weights of `start`."""
         return Suited({}, {})
 
     def check(self, sizes: Any, training: Any) -> None:

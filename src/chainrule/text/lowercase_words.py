@@ -36,7 +36,7 @@ def _plain(text: str) -> str:
 
 
 class LowercaseWordTokenizer(Tokenizer):
-    """Words numbered by frequency; id 0 stands for every rarer word.
+    """Lowercased words, numbered by frequency; id 0 is any word outside the vocabulary.
 
     >>> from chainrule.text import LowercaseWordTokenizer
     >>> tokenizer = LowercaseWordTokenizer.train("the cat and the dog and the fish", min_count=2)

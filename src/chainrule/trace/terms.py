@@ -70,7 +70,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Rows: registers and matmuls, to be added up when they are read."""
+    """A sum of registers and linear layers, not computed yet: the terms are added when it is read."""
 
     terms: tuple[Register | Linear, ...]
     width: int

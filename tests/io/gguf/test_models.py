@@ -316,11 +316,11 @@ BAD = {
     ),
     "part of a large block": (
         header(1, rest=tensor(shape=(288,), format=12) + bytes(999)),
-        "rows of 256 numbers for Q4_K",
+        "for Q4_K .* the last a multiple of 256",
     ),
     "sizes that overflow": (header(1, rest=tensor(shape=(2**32, 2**32)) + bytes(64)), "does not fit"),
     "a size of 0": (header(1, rest=tensor(shape=(0,)) + bytes(64)), "has shape"),
-    "half a block": (header(1, rest=tensor(shape=(33,), format=8) + bytes(64)), "rows of 32 numbers"),
+    "half a block": (header(1, rest=tensor(shape=(33,), format=8) + bytes(64)), "the last a multiple of 32"),
     "beyond the end": (header(1, rest=tensor(offset=64) + bytes(64)), "does not fit"),
     "crooked": (header(1, rest=tensor(offset=4) + bytes(64)), "does not fit"),
     "one over the other": (header(2, rest=tensor() + tensor(b"y") + bytes(99)), "does not fit"),

@@ -43,7 +43,7 @@ def test_merges_may_be_texts() -> None:
         ({"type": "BPE", "vocab": VOCAB, "merges": ["a b c"]}, "merge 0"),
         ({"type": "BPE", "vocab": VOCAB, "merges": [], "dropout": 0.1}, "dropout 0.1 is not supported"),
         ({"type": "BPE", "vocab": VOCAB, "merges": [], "unk_token": 3}, "unk_token is 3"),
-        ({"type": "WordPiece", "vocab": VOCAB, "max_input_chars_per_word": 0}, "must be at least 1"),
+        ({"type": "WordPiece", "vocab": VOCAB, "max_input_chars_per_word": 0}, "must be an integer from 1"),
         ({"type": "Unigram", "vocab": [["a"]]}, "Unigram: the model has no vocab"),
         ({"type": "Unigram", "vocab": [["a", 0]], "unk_id": "a"}, "unk_id is a"),
         ({"type": "Unigram", "vocab": [["a", 0]]}, "unk_id is None"),

@@ -88,7 +88,7 @@ def agree(said: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, A
 
 
 def same_folder(out: Path | None, folder: Path) -> None:
-    """A run stays where it is."""
+    """Refuse an --out that is not the directory of the run."""
     if out is not None and out != folder:
         raise ConfigError("resume: ", Setting("out"), f" is {out}, the run is in {folder} (leave it out)")
 

@@ -84,7 +84,7 @@ class Command:
             raise DataError(f"chat: {failed} of the questions had no answer (see above)")
 
     def _print(self, label: str, answer: Iterator[str]) -> bool:
-        """Print an answer as it comes; False if there is none."""
+        """Print an answer while it is generated; False if that fails."""
         print(label, end="", flush=True)
         try:
             for piece in answer:

@@ -47,7 +47,7 @@ class Command:
     batch_size: int = 32
     """Texts that are read at a time."""
     n: int = 3
-    """Without --out: neighbors to show of each text."""
+    """Without --out: how many nearest texts to show for each text."""
     json: bool = False
     """Print one JSON object; without --out a line for each text."""
 

@@ -55,7 +55,7 @@ class Command:
     paired: bool = False
     """A start token and an end token, instead of one token for both."""
     samples: int = 10
-    """Documents to write."""
+    """How many documents to generate."""
     seed: int = 0
     """The same seed writes the same documents."""
     plot: Annotated[Path | None, Folder] = None

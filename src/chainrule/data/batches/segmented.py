@@ -22,7 +22,7 @@ class Segmented(NamedTuple):
 
 
 def segmented(firsts: Sequence[Ids], seconds: Sequence[Ids | None], special: SpecialIds) -> Segmented:
-    """Rows of B texts, each with a second text or None, padded to the longest
+    """B rows, [CLS] first [SEP] or [CLS] first [SEP] second [SEP], padded to the longest
 
     >>> import numpy as np
     >>> from chainrule.data import SpecialIds, segmented

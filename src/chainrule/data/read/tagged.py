@@ -75,7 +75,7 @@ def _number(path: Path, columns: Columns, role: str) -> int | None:
 
 
 def _cell(cells: list[str], place: int | None, default: int) -> str:
-    """The cell in a place; nothing if the line is shorter."""
+    """The cell at `place`, or at `default` if place is None; empty if the line is too short."""
     if place is None:
         return cells[default] if cells else ""
     return cells[place] if place < len(cells) else ""

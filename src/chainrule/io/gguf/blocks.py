@@ -45,7 +45,8 @@ class Format:
         """The size of a tensor in bytes; blocks do not cross its rows."""
         if shape[-1] % self.block or not all(0 < n < 2**40 for n in shape):
             raise FormatError(
-                f"{name!r} has shape {shape} (must be in rows of {self.block} numbers for {self.name})"
+                f"{name!r} has shape {shape} "
+                f"(for {self.name} sizes must be from 1 to 2**40, the last a multiple of {self.block})"
             )
         return math.prod(shape) // self.block * self.dtype.itemsize
 

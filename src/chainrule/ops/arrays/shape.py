@@ -102,7 +102,7 @@ def concat_abstract(*xs: Array, axis: int = 0) -> Result:
 
 
 def _edges(xs: tuple[Array, ...], axis: int) -> tuple[int, Shape]:
-    """The axis counted from the front, and the edges of the arrays along it."""
+    """The axis counted from the front, and the offsets along it where the arrays begin and end."""
     if not xs:
         raise ShapeError("concat: got no arrays (must have at least one)")
     first, ndim = xs[0].shape, xs[0].ndim

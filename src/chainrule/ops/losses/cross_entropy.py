@@ -136,7 +136,7 @@ class Goal(NamedTuple):
     floor: float
 
     def scaled(self, dy: Array) -> Goal:
-        """For the backward pass: dy is one number, or one per row."""
+        """The same targets, each row's scale multiplied by the upstream gradient: one number, or one per row."""
         return self._replace(scale=self.scale * dy.reshape(-1))
 
     def rows(self, chosen: slice) -> Goal:

@@ -109,7 +109,7 @@ def pair_bias(bias: Array, mask: Array | None, T: int, S: int) -> Array:
 
 
 def _by_pair(bias: Array, T: int, S: int) -> Array:
-    """(H, 2N - 1) -> (H, T, S), a view: each query reads a window that begins one entry before the last query's"""
+    """(H, 2N - 1) -> (H, T, S), a view: the window of query t begins one entry before that of query t - 1"""
     first = (bias.shape[1] + 1) // 2 - S  # where the window of the last query begins    [RA.2]
     windows = sliding_window_view(bias[:, first : first + S + T - 1], S, axis=-1)
     return windows[:, ::-1]

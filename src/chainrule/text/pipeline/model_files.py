@@ -47,7 +47,9 @@ def _read_bpe(description: Description, vocab: dict[str, int]) -> BPE:
 def _read_wordpiece(description: Description, vocab: dict[str, int]) -> WordPiece:
     longest = description.get("max_input_chars_per_word", 100)
     if type(longest) is not int or longest < 1:
-        raise FormatError(f"WordPiece: max_input_chars_per_word is {str(longest)[:60]} (must be at least 1)")
+        raise FormatError(
+            f"WordPiece: max_input_chars_per_word is {str(longest)[:60]} (must be an integer from 1)"
+        )
     unknown, prefix = _text(description, "unk_token"), _text(description, "continuing_subword_prefix")
     return WordPiece(
         vocab,
