@@ -90,7 +90,7 @@ def entry(shape: Any = (2,), place: Any = (0, 8), dtype: Any = "F32") -> dict[st
         (file({"a": entry(place=(0, 8, 8))}, bytes(8)), "lists of natural numbers"),
         (file({"a": entry(), "b": entry()}, bytes(8)), "must be adjacent"),
         (file({"a": entry(), "b": entry(place=(12, 20))}, bytes(20)), "must be adjacent"),
-        (file({"a": entry()}, bytes(9)), "arrays of 8 bytes in a file with 9"),
+        (file({"a": entry()}, bytes(9)), "arrays end at byte 8 of 9 bytes of data"),
     ],
 )
 def test_what_is_no_such_file_is_refused(content: bytes, rule: str, tmp_path: Path) -> None:
