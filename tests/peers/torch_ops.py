@@ -144,7 +144,9 @@ def clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Te
 
 @peer
 def take_along_axis(x: Tensor, *, ids: Any, axis: int = -1) -> Tensor:
-    return torch.gather(x, axis, torch.as_tensor(ids) % x.shape[axis])
+    return torch.take_along_dim(
+        x, torch.as_tensor(ids) % x.shape[axis], axis
+    )  # which broadcasts, as ours does
 
 
 @peer
