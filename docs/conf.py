@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import chainrule as cr
-from chainrule.autograd.call import shown
+from chainrule.calls import shown
 
 project = "Chainrule"
 author = "The Chainrule authors"
