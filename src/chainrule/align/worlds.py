@@ -85,7 +85,7 @@ class World:
         return p / p.sum(axis=1, keepdims=True)
 
     def distance(self, policy: Table, other: Table) -> float:
-        """Total variation, ½ Σ |p - q|, of the prompt where it is largest."""
+        """Total variation, half the sum of all differences, of the prompt where it is largest."""
         return float(np.abs(policy - other).sum(axis=1).max() / 2)
 
     def reward(self, policy: Table) -> float:
