@@ -180,3 +180,14 @@ def test_a_run_keeps_what_its_initial_model_expects(tmp_path: Path) -> None:
     resumed = Run.resume(tmp_path / "run")
     assert resumed.tokenizer.conventions == FULL
     assert resumed.task.training[0] == resumed.task.validation[0] == FULL.bos  # each text begins with it
+
+
+@pytest.mark.parametrize("id", [999, -1, 2**64, -(10**30)])
+def test_ids_that_the_tokenizer_lacks_are_left_out(id: int, tmp_path: Path) -> None:
+    """transformers writes its default 50256 beside any vocabulary."""
+    save_pretrained(model(), tokenizer(Conventions()), tmp_path / "x")
+    path = tmp_path / "x" / "config.json"
+    written = json.loads(path.read_text())
+    path.write_text(json.dumps(written | {f"{role}_token_id": id for role in ("bos", "eos", "pad")}))
+    found = load(tmp_path / "x")[1].conventions
+    assert found.bos is None and found.eos == () and found.pad is None and not found.add_bos

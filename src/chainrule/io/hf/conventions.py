@@ -10,6 +10,7 @@ generation_config.json        eos_token_id (one or several), temperature, top_k,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from chainrule.errors import FormatError
@@ -42,15 +43,15 @@ def read_conventions(
     first = {role: ids[0] if ids else None for role, ids in listed.items()}
     ends = ([] if named["eos"] is None else [named["eos"]]) + listed["eos"]
     bos = named["bos"] if "bos_token" in about else first["bos"]
-    return Conventions(
+    found = Conventions(
         bos=bos,
         eos=tuple(dict.fromkeys(ends)),
         pad=first["pad"] if named["pad"] is None else named["pad"],
         unk=named["unk"],
-        add_bos=_adds_bos(tokenizer, bos, about, described),
         chat_template=_template(about.get("chat_template")),
         generation=read_generation(generation),
-    )
+    ).within(tokenizer.vocab_size)
+    return replace(found, add_bos=_adds_bos(tokenizer, found.bos, about, described))
 
 
 def roles(tokenizer: Tokenizer) -> dict[str, int]:
