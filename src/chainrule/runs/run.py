@@ -68,7 +68,8 @@ class Run:
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
         else:
             scores = self.task.scores if self.task.scored else None
-            self.trainer = Trainer(self.model, batches, held_out, config, self.tokenizer, scores=scores)
+            learner = self.task.learner(self.model)
+            self.trainer = Trainer(learner, batches, held_out, config, self.tokenizer, scores=scores)
 
     @classmethod
     def new(
@@ -80,6 +81,7 @@ class Run:
         tokenizer: Tokenizer | str | None = None,
         start: Model | str | Path | None = None,
         *,
+        task: str = "",
         columns: Columns = CHOSEN,
         vectors: str | Path | None = None,
         draft: bool = False,
@@ -93,7 +95,8 @@ class Run:
         unigram or wordpiece to learn one; without, every character of a corpus is a token; shards have their own. With
         `start`, a model or the path of one, the run begins with its weights, or with its body and a new head; with
         `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
-        settings, and sizes that are not given, suit the amount of data. `columns` are those of a table. Of a draft
+        settings, and sizes that are not given, suit the amount of data. `task` is the name of one that is not that of
+        the family. `columns` are those of a table. Of a draft
         nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
         if not (draft or numbered):
@@ -103,7 +106,7 @@ class Run:
         if start is not None:
             check_family(start, model)
             check_vectors(vectors)
-        kind = task_of(model)
+        kind = task_of(model, task)
         found: Any = kind.find(data, columns) if isinstance(data, str | os.PathLike) else data
         if isinstance(tokenizer, str):
             if isinstance(found, Shards):
@@ -113,7 +116,7 @@ class Run:
             suited = kind.suited(found, start=start)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
-        setup = Setup.new(model, found, tokenizer, config, start, **size)
+        setup = Setup.new(model, found, tokenizer, config, start, task, **size)
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
@@ -135,7 +138,7 @@ class Run:
     def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
-        kind = task_of_model(model)
+        kind = task_of_model(model, saved.training.get("task", ""))
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
@@ -251,6 +254,7 @@ class Run:
         trainer, step = self.trainer, self.trainer.step
         training = progress_of(trainer) | {
             **({} if step.by_epoch else {"from_seed": self.from_seed}),
+            **({"task": self.task.name} if self.task.name else {}),
             **self.task.facts(),
             "train": asdict(self.config if step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),

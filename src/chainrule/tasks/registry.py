@@ -1,4 +1,4 @@
-"""Which task each family of models is trained on."""
+"""Which task each family of models is trained on, and the tasks that must be asked for by name."""
 
 from __future__ import annotations
 
@@ -27,17 +27,25 @@ TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(WORD_VECTORS, WordVectorsTask),
 }
 
+NAMED: dict[str, type[Task]] = {}
+"""Tasks of models that have learned already, which are not those of their families: by name, which a run keeps."""
 
-def task_of(family: str) -> type[Task]:
-    """The task of a family."""
+
+def task_of(family: str, name: str = "") -> type[Task]:
+    """The task of a family, or the one with this name."""
+    if name:
+        if name not in NAMED:
+            rule = hinted(f"must be one of {', '.join(NAMED)}", name, NAMED)
+            raise ConfigError(f"task {name!r}: no such task ({rule})")
+        return NAMED[name]
     if family not in TASKS:
         rule = hinted(f"must be one of {', '.join(TASKS)}", family, TASKS)
         raise ConfigError(f"model {family!r}: no such family to train ({rule})")
     return TASKS[family]
 
 
-def task_of_model(model: Model) -> type[Task]:
-    """The task of a model; a body without a head has none."""
-    if isinstance(model, BERT):
+def task_of_model(model: Model, name: str = "") -> type[Task]:
+    """The task of a model, or the one with this name; a body without a head has none of its own."""
+    if not name and isinstance(model, BERT):
         raise without_head(model)
-    return task_of(describe(model)["model_type"])
+    return task_of(describe(model)["model_type"], name)

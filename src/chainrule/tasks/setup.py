@@ -43,14 +43,17 @@ class Setup(NamedTuple):
         tokenizer: Tokenizer | None,
         training: Any,
         start: Model | None = None,
+        name: str = "",
         **size: Any,
     ) -> Self:
         """For a model of a family, new or with the weights of `start`; `size` are fields of its config.
 
+        The task is that of the family, or the one with this `name`.
+
         The order is given: the vocabulary follows from the text, the size of the model from the vocabulary, and how
         examples are cut from the model.
         """
-        kind = task_of(family)
+        kind = task_of(family, name)
         options = {name: size.pop(name) for name in kind.options if name in size}
         task = kind.of(data, tokenizer, **options)
         check_frozen(training, start)

@@ -64,6 +64,8 @@ class Task:
     An object holds data. What needs none, such as answering a prompt, is a class method.
     """
 
+    name: ClassVar[str] = ""
+    """What a run writes down, if it is not the task of the model's family."""
     find: ClassVar[Callable[..., Any]]
     """The function of `data` that reads the data of a name or path, of a table these columns."""
     default: ClassVar[str]
@@ -153,6 +155,10 @@ class Task:
         return {}
 
     # -- training and evaluation -----------------------------------------------------------------------------------
+
+    def learner(self, model: Any) -> Any:
+        """What is trained: the model itself, or one around it whose loss is another."""
+        return model
 
     def batches(self, model: Any, *, batch_size: int, seed: int = 0, steps: int | None = None) -> BatchSource:
         """Training batches; `steps` is the length of the training, None while it is not known."""
