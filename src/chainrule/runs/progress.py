@@ -45,7 +45,7 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
         step.skips.in_a_row = int(training.get("skipped", 0))
     if step.average:  # what is used is the mean; what is trained lies beside it
         step.average.load(trainer.model.state())
-        trainer.model.load(saved.trained)
+        trainer.model.load(trainer.model.state() | dict(saved.trained))
     step.optimizer.load(saved.optimizer)
 
 

@@ -40,16 +40,20 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
     of_run = vars(run.model.config) | vars(run.trainer.config)
     changed = {name: said[name] for name in FREE if name in asked.given and said[name] != of_run[name]}
     agree(said, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
+    changed_and_extended(run, asked, changed)
+    return run
+
+
+def changed_and_extended(run: Run, asked: Any, changed: Mapping[str, Any]) -> None:
+    """With other settings, and with more steps than were planned if they are asked for."""
     if changed:
         run.change(**changed)
-    total = run.trainer.plan.total
-    if "max_steps" in asked.given and asked.training.max_steps != total:
+    if "max_steps" in asked.given and asked.training.max_steps != run.trainer.plan.total:
         run.extend(asked.training.max_steps)
         asked.say(
             f"new plan: {asked.training.max_steps:,} steps, with the learning rate of a run of that length "
             "(it is high again where it had fallen)"
         )
-    return run
 
 
 def same_data(run: Run, name: str, asked: Columns) -> None:
@@ -95,7 +99,8 @@ def same_folder(out: Path | None, folder: Path) -> None:
 
 def command_for(run: Run) -> str:
     """What to type to resume a run."""
-    return f"{command_line()} train {run.family} --resume {run.folder}"
+    verb = f"train {run.family}" if run.method is None else "tune"
+    return f"{command_line()} {verb} --resume {run.folder}"
 
 
 def remedy(run: Run) -> str:
