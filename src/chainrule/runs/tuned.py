@@ -105,6 +105,8 @@ def build(
     base, model_of_base, _ = open_base(about, folder)
     kind, sizes = described(config)
     method = peft.method_of(about)
+    if method is None:
+        raise CheckpointError(f"{folder}: {CONFIG} says no method (must be as it was saved)")
     there = _by_name(model_of_base, kind)
     check_size(kind.n_params(sizes), {**there, **arrays})
     with unfilled():
@@ -177,9 +179,10 @@ def load_adapter(folder: Path) -> tuple[Model, Tokenizer]:
     """The model of a directory with an adapter alone, and the tokenizer of its base."""
     about = read_config(folder)
     _, model, tokenizer = open_base(about, folder)
-    method = peft.method_of(about, model)
+    arrays = safetensors.read(folder / WEIGHTS)
+    method = peft.method_of(about) or peft.foreign_method(model, about, arrays)
     method.apply(model)
-    state = model.state() | peft.from_files(model, method, safetensors.read(folder / WEIGHTS))
+    state = model.state() | peft.from_files(model, method, arrays)
     model.load(state)
     return model.eval(), tokenizer
 
