@@ -52,6 +52,8 @@ COMMANDS = {
     "train bert-embedder": ("train.family:bert-embedder", "train a BERT to turn texts into vectors, on pairs of texts"),
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
     "tune": ("tune.tune:", "tune a trained model: LoRA, adapters, prefixes, or all weights"),
+    "tune advise": ("tune.advise", "which method of tuning suits the data and the needs"),
+    "merge": ("merge", "add what was tuned into the weights of the base, as a plain model"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": ("evaluate", "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),
     "sample": ("sample", "generate text with a trained model"),

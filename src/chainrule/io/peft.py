@@ -241,7 +241,7 @@ def _own_pairs(model: Model, method: LoRA, theirs: Mapping[str, Array]) -> dict[
 def _own_pair(path: str, layer: LoRALinear, A: Array, B: Array) -> dict[str, Array]:
     if not isinstance(layer, PackedLoRALinear):
         return {f"{path}.lora_A": A, f"{path}.lora_B": B}
-    found = {}
+    found: dict[str, Array] = {}
     for place, (name, (start, stop)) in enumerate(layer.rows.items()):
         mine = slice(place * layer.rank, (place + 1) * layer.rank)
         found |= {f"{path}.lora_A.{name}": A[mine], f"{path}.lora_B.{name}": B[start:stop, mine]}
