@@ -138,6 +138,8 @@ class MaskedBatches(BatchSource):
         of_rows = [int(self.lengths[row].sum()) for row in self.packed]
         self.row_lengths = np.array(of_rows) if self.packed else self.lengths  # tokens of text
         self.order = Order(len(self.row_lengths), seed=seed)
+        self.without_target = float(((1 - self.rule.select) ** self.row_lengths).mean())
+        """Fraction of rows in which chance selects no token."""
 
     @property
     def tokens(self) -> int:
