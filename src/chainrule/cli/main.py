@@ -282,11 +282,14 @@ def _overview(group: str = "") -> str:
 def _suggestion(args: list[str]) -> str:
     """Of the commands that begin with the same word, if there are any, the one that was meant, or all."""
     known = [name for name, (_, about) in COMMANDS.items() if about]
-    group = {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}
-    meant = group or {name: name for name in (*known, "--help", "--version")}
-    if not group and (hint := command_hint(args[0])):
+    if group := {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}:
+        near = closest(args[1], group) if args[1:] else []
+        return f"did you mean {group[near[0]]}?" if near else f"there are {', '.join(group.values())}"
+    if hint := command_hint(args[0]):
         return hint
-    for said in args[1:2] if group else (" ".join(args[:2]), args[0]):
-        if near := closest(said, meant):
-            return f"did you mean {meant[near[0]]}?"
-    return f"there are {', '.join(group.values() or known)}"
+    alone = (*COMMANDS, "--help", "--version")  # what can be typed as it is
+    near = closest(args[0], {*known, *alone, *(name.split()[0] for name in known)})
+    if not near:
+        return f"there are {', '.join(known)}"
+    meant = next((name for name in (" ".join([*near, *args[1:2]]), *near) if name in alone), None)
+    return f"did you mean {meant}?" if meant else _suggestion([*near, *args[1:]])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from chainrule import io
 from chainrule.data import CHOSEN, Columns
 from chainrule.doctor.nonfinite import broken
-from chainrule.errors import ChainruleWarning, CheckpointError, DataError
+from chainrule.errors import ChainruleWarning, CheckpointError, DataError, kind_of
 from chainrule.io.hf import pretrained
 from chainrule.io.hf.architectures import family_name, to_model
 from chainrule.io.loading import check_there
@@ -64,7 +64,7 @@ def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, To
     model, tokenizer = load(path)
     if not isinstance(model, LanguageModel):
         rule = "must be a language model, such as a GPT"
-        raise CheckpointError(f"{path}: holds a {type(model).__name__} ({rule})")
+        raise CheckpointError(f"{path}: holds {kind_of(model)} ({rule})")
     return model, tokenizer
 
 

@@ -121,6 +121,9 @@ class Run:
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
         if not draft:
+            facts_of(
+                found
+            )  # reads shards to the end, so that damaged ones are refused before anything is written
             if numbered:
                 run.folder = make_free(run.folder, run.files.log.name)
                 run.files = RunFolder(run.folder)
