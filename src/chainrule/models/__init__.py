@@ -20,6 +20,7 @@ from chainrule.models.bert import (
     fine_tune,
 )
 from chainrule.models.gpt import GPT, GPTConfig
+from chainrule.models.grow import with_tokens
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.model import Model
@@ -43,7 +44,7 @@ __all__ = [
     "NeoXConfig", "NeuralNGram", "NeuralNGramConfig",
     "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
     "T5Config", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
-    "n_params", "rebuild"
+    "n_params", "rebuild", "with_tokens"
 ]  # fmt: skip
 
 lazy.names(__name__)
