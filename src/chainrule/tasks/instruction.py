@@ -1,7 +1,7 @@
 """Instruction tuning: conversations, of which a language model learns the answers and only reads the rest.
 
 The loss is that of language modeling, on the tokens of the assistant and the token that ends its turn. Conversations
-are packed into rows up to the window; to be evaluated each stands alone in a row.
+are packed into rows up to the window, in which none sees another; to be evaluated each stands alone in a row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Sampling
 from chainrule.generate.chat import stopping
 from chainrule.generate.healing import Prompt
-from chainrule.models import LanguageModel, describe, with_tokens
+from chainrule.models import LanguageModel, TransformerLM, describe, with_tokens
 from chainrule.models.registry import KNOWN
 from chainrule.models.suited import Suited, for_tuning
 from chainrule.tasks.answer_options import Answer, AnswerOptions, shorten, show_text
@@ -101,10 +101,6 @@ class InstructionTask(WritingTask):
 
     def begun_with(self, model: Any, seed: int) -> Any:
         """The model with rows for the tokens of the chat format, if it has not learned one."""
-        if not isinstance(model, LanguageModel):
-            raise ConfigError(
-                f"instruction: a {type(model).__name__} does not write (must be a language model)"
-            )
         return with_tokens(model, self.tokenizer.vocab_size, self.added, seed) if self.added else model
 
     def check(self, sizes: Any, training: Any) -> None:
@@ -118,7 +114,12 @@ class InstructionTask(WritingTask):
         return replace(self, window=min(window, model.context))
 
     def fitted(self, model: LanguageModel) -> Self:
-        """With rows of a length that the model reads."""
+        """With rows of a length that the model reads; it must be able to keep the conversations of a row apart."""
+        if not isinstance(model, TransformerLM):
+            rule = "must be a transformer that writes: a gpt, llama or neox"
+            raise ConfigError(
+                f"instruction: a {type(model).__name__} does not learn from conversations ({rule})"
+            )
         return replace(self, window=min(self.window or model.training_window, model.context))
 
     # -- batches ---------------------------------------------------------------------------------------------------

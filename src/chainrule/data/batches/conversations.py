@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chainrule.data.batches.packed import PackedBatches
+from chainrule.data.batches.packed import Packed, PackedBatches
 from chainrule.data.batches.padded import Mask, gather, shift
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Items
@@ -85,7 +85,7 @@ class Fitted(NamedTuple):
 
 
 class ConversationBatches(PackedBatches):
-    """Rows of whole conversations in random order; each conversation once per epoch.
+    """Rows of whole conversations in random order; each conversation once per epoch, and none sees another.
 
     >>> import numpy as np
     >>> from chainrule.data import ConversationBatches
@@ -93,8 +93,8 @@ class ConversationBatches(PackedBatches):
     >>> chats = Chats.of([([1, 2, 3], np.array([False, False, True])), ([4, 5], np.array([False, True]))])
     >>> batches = ConversationBatches(chats, batch_size=1, block_size=4)
     >>> inputs, targets = batches.batch(step=0)
-    >>> inputs.tolist(), targets.tolist()
-    ([[1, 2, 4, 0]], [[-1, 3, 5, -1]])
+    >>> inputs.ids.tolist(), inputs.segments.tolist(), targets.tolist()
+    ([[1, 2, 4, 0]], [[1, 1, 2, 0]], [[-1, 3, 5, -1]])
     """
 
     def __init__(self, chats: Chats, *, batch_size: int, block_size: int, seed: int = 0) -> None:
@@ -113,6 +113,11 @@ class ConversationBatches(PackedBatches):
         """Mean number of targets per batch."""
         counted = int(np.count_nonzero(self.fitted.chats.learned))
         return max(1, round(self.batch_size * counted / len(self.rows)))
+
+    def batch(self, step: int) -> tuple[Packed, Ids]:
+        """Packed of ids (B, T) and segments (B, T); targets (B, T), IGNORE where no answer is"""
+        inputs, targets = super().batch(step)
+        return Packed(inputs, self.segments(step)), targets
 
     def once(self) -> Iterator[tuple[Ids, Ids]]:
         """Batches for evaluation: every conversation once, alone in its row, sorted by length."""

@@ -8,6 +8,7 @@ remains (best-fit decreasing; Ding et al. 2024, "Fewer truncations improve langu
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,18 @@ from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
 from chainrule.types import IGNORE, Ids
+
+
+class Packed(NamedTuple):
+    """Rows of several texts, which do not see each other: 1 for the first of a row, 2 for the second, 0 for padding."""
+
+    ids: Ids  # (B, T)
+    segments: Ids  # (B, T)
+
+    @classmethod
+    def alone(cls, ids: Ids) -> Packed:
+        """Rows of one text each."""
+        return cls(ids, np.ones_like(ids))
 
 
 class PackedBatches(BatchSource):
@@ -45,7 +58,7 @@ class PackedBatches(BatchSource):
     def tokens(self) -> int:
         return max(1, round(self.batch_size * int(self.lengths.sum()) / len(self.rows)))
 
-    def batch(self, step: int) -> tuple[Ids, Ids]:
+    def batch(self, step: int) -> tuple[Any, Ids]:
         """inputs (B, T) and targets (B, T)"""
         rows = [self.row(int(row)) for row in self.order.batch(step, self.batch_size)]
         return np.stack([inputs for inputs, _ in rows]), np.stack([targets for _, targets in rows])
