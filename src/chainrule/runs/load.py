@@ -23,8 +23,8 @@ from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.runs import checkpoint
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
-from chainrule.tasks.registry import task_of
-from chainrule.tasks.task import Data
+from chainrule.tasks.registry import task_of, task_of_model
+from chainrule.tasks.task import Data, Task
 from chainrule.tasks.word_vectors import known_vectors
 from chainrule.text import Tokenizer
 from chainrule.text.training.recipe import Recipe
@@ -57,6 +57,13 @@ def load(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
     Of a run it is the checkpoint with the best evaluation, unless it was told to keep the last.
     """
     return open_model(path)[:2]
+
+
+def task_of_run(loaded: Loaded) -> type[Task]:
+    """What a model is used for: the task of its run, or that of its family."""
+    return task_of_model(
+        loaded.model, loaded.checkpoint.training.get("task", "") if loaded.checkpoint else ""
+    )
 
 
 def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, Tokenizer]:

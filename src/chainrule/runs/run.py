@@ -113,7 +113,7 @@ class Run:
                 raise own_tokenizer(tokenizer, data)
             tokenizer = kind.learned(found, tokenizer) or load_tokenizer(tokenizer)
         if config is None:
-            suited = kind.suited(found, start=start)
+            suited = kind.suited(found, start=start, tokenizer=tokenizer)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
         setup = Setup.new(model, found, tokenizer, config, start, task, **size)

@@ -6,6 +6,7 @@ from chainrule.errors import ConfigError
 from chainrule.models import BERT, Model, describe
 from chainrule.models.registry import FAMILIES, PAIRS, WORD_VECTORS
 from chainrule.suggest import hinted
+from chainrule.tasks.instruction import InstructionTask
 from chainrule.tasks.labeled.bag_of_words import BagOfWordsTask
 from chainrule.tasks.labeled.classification import ClassificationTask
 from chainrule.tasks.labeled.tagging import TaggingTask
@@ -27,7 +28,7 @@ TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(WORD_VECTORS, WordVectorsTask),
 }
 
-NAMED: dict[str, type[Task]] = {}
+NAMED: dict[str, type[Task]] = {InstructionTask.name: InstructionTask}
 """Tasks of models that have learned already, which are not those of their families: by name, which a run keeps."""
 
 

@@ -63,7 +63,7 @@ class Setup(NamedTuple):
             task.check(family_of(family).config(**sizes), training)
             model = make(family, **sizes)
         else:
-            model = begun_with(start, family, sizes)
+            model = begun_with(task.begun_with(start, training.seed), family, sizes)
             if "block_size" not in size:
                 task = task.for_start(model, training)
             task.check(model.config, training)
