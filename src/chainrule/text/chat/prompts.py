@@ -27,14 +27,14 @@ def prompt_ids(tokenizer: Tokenizer, text: str, *, special: bool = False) -> Ids
     >>> prompt_ids(tokenizer, "a<|end|>", special=True).tolist() == [256, *tokenizer.encode("a"), 257]
     True
     """
-    ids = _marked_ids(tokenizer, text) if special else tokenizer.encode(text)
+    ids = marked_ids(tokenizer, text) if special else tokenizer.encode(text)
     c = tokenizer.conventions
     first = np.array([c.bos], np.int32) if c.add_bos and c.bos is not None else tokenizer.encode("")
     begun = np.array_equal(ids[: len(first)], first)  # the text may name bos itself, as chat templates do
     return ids if begun else np.concatenate([first, ids])
 
 
-def _marked_ids(tokenizer: Tokenizer, text: str) -> Ids:
+def marked_ids(tokenizer: Tokenizer, text: str) -> Ids:
     """Names of special tokens become these tokens, the longest name first."""
     if isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text:
         return tokenizer.encode(text, special="all")  # which knows where spaces belong beside them
