@@ -54,6 +54,8 @@ COMMANDS = {
     "tune show-mask": ("tune.show_mask", "show which tokens of conversations are trained in instruction tuning"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": ("evaluate", "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),
+    "align reward": ("align.reward", "train a reward model: which of two answers is preferred, as one number each"),
+    "align dpo": ("align.dpo", "teach a language model which of two answers is preferred, by DPO"),
     "sample": ("sample", "generate text with a trained model"),
     "embed": ("embed", "turn texts into vectors, or show which are near each other"),
     "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),

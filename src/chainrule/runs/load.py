@@ -149,7 +149,7 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
         task = task_of(family)
         raise CheckpointError(
             f"{path}: holds {holds} ({found}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
-            f"with chainrule train {task.command.format(family=family)} --resume)"
+            f"with chainrule {task.command.format(family=family)} --resume)"
         )
     if word_vectors and family not in WORD_VECTORS:
         raise CheckpointError(f"checkpoint: model_type {found!r} (must be {' or '.join(WORD_VECTORS)})")

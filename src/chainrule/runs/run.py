@@ -67,9 +67,16 @@ class Run:
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
         else:
-            scores = self.task.scores if self.task.scored else None
-            learner = self.task.learner(self.model)
-            self.trainer = Trainer(learner, batches, held_out, config, self.tokenizer, scores=scores)
+            learner, task = self.task.learner(self.model), self.task
+            self.trainer = Trainer(
+                learner,
+                batches,
+                held_out,
+                config,
+                self.tokenizer,
+                scores=task.scores if task.scored or task.watched else None,
+                best_by_score=bool(task.scored),
+            )
 
     @classmethod
     def new(
@@ -145,8 +152,11 @@ class Run:
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
-        run = cls(Path(folder), Setup.of(kind.of(data, tokenizer, **options), model, config), config)
-        restore(run.trainer, saved, folder)
+        task = kind.of(data, tokenizer, **options)
+        if kind.from_start and saved.step:
+            task = task.compared_with(build(checkpoint.load(RunFolder(folder).checkpoint(0)))[0])
+        run = cls(Path(folder), Setup.of(task, model, config), config)
+        restore(run.trainer, run.model, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
         return run
 

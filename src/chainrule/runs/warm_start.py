@@ -9,7 +9,8 @@ import numpy as np
 from chainrule.errors import ConfigError, DataError, Setting, kind_of
 from chainrule.models import Model, describe
 from chainrule.models import family as family_of
-from chainrule.models.bert.heads import body_of, fits_head
+from chainrule.models.bert.heads import body_of
+from chainrule.models.heads import fits_head
 from chainrule.models.registry import ENCODERS
 from chainrule.runs.load import is_tokenizer, load, load_vectors
 from chainrule.tasks.registry import TASKS

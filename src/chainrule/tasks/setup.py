@@ -16,6 +16,7 @@ from chainrule.machine import check_memory
 from chainrule.models import Model, describe, fine_tune, make, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of
+from chainrule.models.heads import with_head
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data, EvalBatches, Task
 from chainrule.text import Tokenizer
@@ -74,13 +75,13 @@ class Setup(NamedTuple):
     @classmethod
     def of(cls, task: Task, model: Any, training: Any) -> Self:
         """With a model that is there, as when a run is resumed."""
-        task = task.fitted(model)
         if task.by_epoch:
-            return cls(task, model, None, [])
+            return cls(task.fitted(model), model, None, [])
         if training.freeze == "body":
             freeze_body(model)
         size, steps = training.batch_size, training.max_steps if training.budget is None else None
-        with precision(training.precision):  # a frozen body reads the texts here
+        with precision(training.precision):  # a frozen body, or a reference, reads the texts here
+            task = task.fitted(model)
             held_out = task.eval_batches(model, batch_size=size, limit=training.eval_windows)
             batches = task.batches(model, batch_size=size, seed=training.seed, steps=steps)
         return cls(task, model, batches, held_out)
@@ -111,7 +112,7 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
             said = f" is {value}, in the model to begin with {there} (must be the same)"
             raise ConfigError("train: ", Setting(name), said)
     if type(start) is not kind:
-        return fine_tune(start, kind, **sizes)
+        return with_head(start, kind, **sizes)
     model = kind(replace(start.config, **sizes))
     model.load(start.state())
     return model
