@@ -66,8 +66,10 @@ def write_data(folder: Path) -> None:
     judged = [
         {"prompt": words[i], "chosen": words[i + 1], "rejected": words[i] + "s"} for i in range(0, 300, 3)
     ]
-    for name, table in (("pairs.jsonl", pairs), ("labels.jsonl", labels), ("preferences.jsonl", judged)):
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
+    asked = [{"instruction": row["prompt"], "output": row["chosen"]} for row in judged]
+    tables = {"pairs": pairs, "labels": labels, "preferences": judged, "instructions": asked}
+    for name, table in tables.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
 
 
 def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
@@ -95,7 +97,8 @@ def aligned(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
         start = make("gpt", vocab_size=tokenizer.vocab_size, block_size=48, **sizes)
     family, task = (trainer, "") if trainer in REWARDS else ("gpt", trainer)
     config = TrainConfig(**SETTINGS | settings)
-    return Run.new(folder / name, folder / "preferences.jsonl", config, family, tokenizer, start, task=task)
+    data = "instructions.jsonl" if task == "instruction" else "preferences.jsonl"
+    return Run.new(folder / name, folder / data, config, family, tokenizer, start, task=task)
 
 
 def resume(folder: Path, trainer: str) -> Run:
