@@ -69,7 +69,9 @@ def write_data(folder: Path) -> None:
     asked = [{"instruction": row["prompt"], "output": row["chosen"]} for row in judged]
     tables = {"pairs": pairs, "labels": labels, "preferences": judged, "instructions": asked}
     for name, table in tables.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in table), encoding="utf-8"
+        )
 
 
 def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
