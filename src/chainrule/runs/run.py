@@ -82,9 +82,16 @@ class Run:
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
         else:
-            scores = self.task.scores if self.task.scored else None
-            learner = self.task.learner(self.model)
-            self.trainer = Trainer(learner, batches, held_out, config, self.tokenizer, scores=scores)
+            learner, task = self.task.learner(self.model), self.task
+            self.trainer = Trainer(
+                learner,
+                batches,
+                held_out,
+                config,
+                self.tokenizer,
+                scores=task.scores if task.scored or task.watched else None,
+                best_by_score=bool(task.scored),
+            )
 
     @classmethod
     def new(
@@ -132,7 +139,7 @@ class Run:
                 raise own_tokenizer(tokenizer, data)
             tokenizer = kind.learned(found, tokenizer) or load_tokenizer(tokenizer)
         if config is None:
-            suited = kind.suited(found, start=start)
+            suited = kind.suited(found, start=start, tokenizer=tokenizer)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
         setup = Setup.new(model, found, tokenizer, config, start, task, method, **size)
@@ -144,6 +151,9 @@ class Run:
             assert start is not None
             run.base, run.own = Base.of(path, start), tuple(own_arrays(run.model, start))
         if not draft:
+            facts_of(
+                found
+            )  # reads shards to the end, so that damaged ones are refused before anything is written
             if numbered:
                 run.folder = make_free(run.folder, run.files.log.name)
                 run.files = RunFolder(run.folder)
@@ -168,8 +178,11 @@ class Run:
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
-        run = cls(Path(folder), Setup.of(kind.of(data, tokenizer, **options), model, config), config)
-        restore(run.trainer, saved, folder)
+        task = kind.of(data, tokenizer, **options)
+        if kind.from_start and saved.step:
+            task = task.compared_with(build(checkpoint.load(RunFolder(folder).checkpoint(0)), folder)[0])
+        run = cls(Path(folder), Setup.of(task, model, config), config)
+        restore(run.trainer, run.model, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
         run.method = method
         if saved.adapter_config:

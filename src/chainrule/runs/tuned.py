@@ -203,7 +203,13 @@ def merge(path: Path) -> Merged:
     from chainrule.runs.load import open_model, run_of
 
     loaded = open_model(path)
-    about = loaded.checkpoint.adapter_config if loaded.checkpoint else read_config(path) if is_adapter(path) else {}
+    about = (
+        loaded.checkpoint.adapter_config
+        if loaded.checkpoint
+        else read_config(path)
+        if is_adapter(path)
+        else {}
+    )
     if not about:
         raise ConfigError(f"merge: {path} holds whole weights, no adapter (export writes them as they are)")
     _, base, _ = open_base(about, run_of(path))

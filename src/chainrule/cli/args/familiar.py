@@ -20,12 +20,11 @@ COMMANDS = {
     "use: chainrule tune BASE DATA": ("finetune", "fine-tune", "finetuning", "transfer", "lora", "adapter", "peft"),
     "use: chainrule train FAMILY --resume RUN": ("resume", "continue"),
     "use: chainrule train gpt DATA --find-lr, or --seeds N; there is no search over settings": ("sweep", "search"),
-    "preference tuning and the like are in Python: docs/guide/fine-tuning.md": (
-        "sft", "dpo", "ppo", "rlhf", "grpo", "align", "instruct", "distill",
-    ),
+    "use: chainrule tune BASE conversations.jsonl": ("sft", "instruct", "distill"),
+    "use: chainrule align dpo BASE FILE, or align reward": ("dpo", "ppo", "rlhf", "grpo", "preferences", "reward"),
     "use: chainrule sample RUN --prompt TEXT": (
         "predict", "generate", "inference", "infer", "complete", "completion", "translate", "classify", "write", "run",
-        "prompt", "label", "tag", "fill", "fill-mask", "pipeline", "main", "cli",
+        "prompt", "label", "tag", "fill", "fill-mask", "main", "cli",
     ),
     "there is no server: chainrule chat MODEL talks in the terminal, chainrule sample MODEL --prompts-file - --json "
     "answers a program; chainrule export RUN --format gguf writes a file for other servers": (

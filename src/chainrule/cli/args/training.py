@@ -20,8 +20,8 @@ CHOSEN = ("batch_size", "lr", "clip", "warmup", "max_steps", "eval_every", "save
 FITTED = ("gpt", "llama")  # families whose sizes are chosen for a budget
 
 
-class Says:
-    """A command that tells what it does while it trains."""
+class Speaking:
+    """Options of a command that trains: what it says while it works."""
 
     json: bool
 
@@ -32,7 +32,7 @@ class Says:
 
 
 @dataclass(frozen=True)
-class TrainOptions(Says):
+class TrainOptions(Speaking):
     """`commands.train.family` adds the sizes of a family to these, as a field `sizes`."""
 
     family: ClassVar[str]

@@ -62,7 +62,9 @@ class Command:
             return
         print(f"{size(found.model)}; {len(found.changed)} weights changed; in {self.out}")
         if self.verify:
-            print(f"largest logit difference {report['logit_difference']:.3g}, of logits up to {report['logits']:.3g}")
+            print(
+                f"largest logit difference {report['logit_difference']:.3g}, of logits up to {report['logits']:.3g}"
+            )
         print(f"use it with: {command_line()} {'sample' if _writes(found.model) else 'eval'} {self.out}")
 
     def _compared(self, tuned: cr.models.Model) -> dict[str, float]:
@@ -72,7 +74,9 @@ class Command:
         difference, largest = float(np.abs(before - after).max()), float(np.abs(before).max())
         if not difference <= CLOSE * max(1.0, largest):
             rule = "must be the same but for rounding: do not use it, and report this"
-            raise Failure(f"{self.out}: logits differ by {difference:.3g} from those of {self.run_folder} ({rule})")
+            raise Failure(
+                f"{self.out}: logits differ by {difference:.3g} from those of {self.run_folder} ({rule})"
+            )
         return {"logit_difference": difference, "logits": largest}
 
 

@@ -57,7 +57,11 @@ def advise(needs: Needs) -> Advice:
         why = "a good prompt suffices" if needs.prompt_suffices else f"{n} examples teach nothing"
         return Advice("prompting", (why, "no training and no storage"))
     if needs.smallest or (n < FEW and not needs.different):
-        why = "it has the fewest numbers" if needs.smallest else f"{n:,} examples are few: few numbers must learn"
+        why = (
+            "it has the fewest numbers"
+            if needs.smallest
+            else f"{n:,} examples are few: few numbers must learn"
+        )
         return Advice("prefix", (why, "for a variation of what the base does well"))
     if needs.swappable:
         return Advice("adapter", ("parts are swapped and compared", "each forward pass costs a little more"))
@@ -68,7 +72,9 @@ def advise(needs: Needs) -> Advice:
             "the best result matters most": needs.performance,
         }
         return Advice("full", (*(why for why, holds in whys.items() if holds), "there is one task to store"))
-    several = f"{needs.tasks} versions share one base" if needs.tasks > 1 else f"{n:,} examples are enough for it"
+    several = (
+        f"{needs.tasks} versions share one base" if needs.tasks > 1 else f"{n:,} examples are enough for it"
+    )
     return Advice("lora", (several, "the base keeps what it knows", "merged, it costs nothing at inference"))
 
 

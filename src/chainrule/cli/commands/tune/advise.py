@@ -37,7 +37,9 @@ class Command:
 
             what = "1 task" if self.needs.tasks == 1 else f"{self.needs.tasks} tasks"
             full, small = size(sizes["bytes_full"]), size(sizes["bytes_method"])
-            print(f"on disk for {what}, in 16 bits: {full} with all weights learning, {small} by {found.method}")
+            print(
+                f"on disk for {what}, in 16 bits: {full} with all weights learning, {small} by {found.method}"
+            )
         if found.method != "prompting":
             from chainrule.cli.render.show import command_line
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from chainrule.cli.args.options import Argument, Given, Help, Without
-from chainrule.cli.args.training import Says
+from chainrule.cli.args.training import Speaking
 from chainrule.columns import Columns
 from chainrule.errors import ChainruleError
 from chainrule.train.config import TrainConfig
-
-if TYPE_CHECKING:
-    pass
 
 # What a run needs is imported when there is one: the help is there without it.
 
@@ -23,7 +20,7 @@ DEFAULTS = TrainConfig(max_steps=300, lr=3e-4, warmup=20, eval_every=50, save_ev
 
 
 @dataclass(frozen=True)
-class Tune(Says):
+class Tune(Speaking):
     """What the methods share; `command` adds the settings of one."""
 
     base: Annotated[str, Argument("BASE")] = ""
@@ -51,13 +48,13 @@ class Tune(Says):
     def run(self) -> None:
         from chainrule.cli.args.tuning import new_run, resumed
         from chainrule.cli.render.progress import Progress
-        from chainrule.cli.render.trained import train
+        from chainrule.cli.render.training import train
 
         with Progress("reading"):
             run = resumed(self, self.resume) if self.resume else new_run(self)
         if reading := getattr(run.corpus, "reading", None):
             self.say(str(reading))
-        train(run, self, resumed=self.resume is not None)
+        train(run, self)
 
 
 def command(_: str, words: Sequence[str] = ()) -> type[Tune]:

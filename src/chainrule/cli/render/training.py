@@ -1,24 +1,39 @@
-"""A run that is trained by command: what is said before, and of what it reached."""
+"""A training by command: what is said before it, while it lasts, and of its result."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from rich.console import Console
-
-from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
-from chainrule.cli.args.training import Says
-from chainrule.cli.render.result import in_words, next_command, summary
-from chainrule.cli.render.show import size
-from chainrule.runs import Run
-from chainrule.train.skips import Diverged
+if TYPE_CHECKING:
+    from chainrule.runs import Run
 
 
-def train(run: Run, asked: Says, *, resumed: bool, alone: bool = True) -> None:
-    """Train a run and say what it reached; with `alone` the summary for machines is of it."""
+class Asked(Protocol):
+    """The options of a command that trains."""
+
+    @property
+    def resume(self) -> Path | None: ...
+    @property
+    def json(self) -> bool: ...
+    @property
+    def say(self) -> Callable[[str], None]: ...
+
+
+def train(run: Run, asked: Asked, *, alone: bool = True) -> None:
+    """Train a run, new or resumed, and say what it reached; with `alone` the summary for machines is of it."""
+    from rich.console import Console
+
+    from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
+    from chainrule.cli.render.result import in_words, next_command, summary
+    from chainrule.cli.render.show import size
+    from chainrule.train.skips import Diverged
+
     asked.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
-    if resumed:
+    if asked.resume:
         renew_settings(run)
         asked.say(continuation(run))
     try:
