@@ -25,6 +25,7 @@ from chainrule.runs import checkpoint, environment
 from chainrule.runs.baseline import baseline_of
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
+from chainrule.runs.keeping import Kept
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
 from chainrule.runs.tuned import Base, check_method, description, own_arrays
@@ -40,7 +41,8 @@ from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
-from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
+from chainrule.train.config import Keeping, TrainConfig, WordTrainConfig, defaults
+from chainrule.train.general import General
 from chainrule.train.log import Log, read, score_in_words
 from chainrule.train.plan import Plan
 from chainrule.train.trainer import Result, Trainer
@@ -74,6 +76,8 @@ class Run:
         """What was tuned, if the run holds the adapter alone."""
         self.own: tuple[str, ...] = ()
         """The names of the arrays that are then not those of the base."""
+        self.keeping: Kept | None = None
+        """What is done against forgetting."""
         self.forecast: tuple[float, float, int] | None = None
         """Bits per byte to expect, from and to, and the number of steps, where sizes were chosen for a budget."""
         self.left_at: float | None = None
@@ -105,6 +109,7 @@ class Run:
         *,
         task: str = "",
         method: Method | None = None,
+        keeping: Keeping | None = None,
         columns: Columns = CHOSEN,
         vectors: str | Path | None = None,
         draft: bool = False,
@@ -120,15 +125,22 @@ class Run:
         `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
         settings, and sizes that are not given, suit the amount of data. `task` is the name of one that is not that of
         the family. With a `method` of `models.tuning` only what it says learns, and unless that is everything the run
-        keeps it alone: then `start` is a path, by which the rest is found again. `columns` are those of a table. Of a
+        keeps it alone: then `start` is a path, by which the rest is found again; `keeping` says how what the base knows
+        is measured and kept. `columns` are those of a table. Of a
         draft nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
         if not (draft or numbered):
             RunFolder(folder).check_free()
-        path = start.path if isinstance(start, Start) else start
-        if isinstance(start, str | Path | Start):
-            start, tokenizer = load_start(start, tokenizer)
-        check_method(method, path, draft)
+        check_method(method, start, draft)
+        opened = (
+            Start.open(start)
+            if isinstance(start, str | Path)
+            else start
+            if isinstance(start, Start)
+            else None
+        )
+        if opened is not None:
+            start, tokenizer = load_start(opened, tokenizer)
         if start is not None:
             check_family(start, model)
             check_vectors(vectors)
@@ -147,9 +159,15 @@ class Run:
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
         run.method = method
-        if method is not None and method.alone and isinstance(path, str | Path):
-            assert start is not None
-            run.base, run.own = Base.of(path, start), tuple(own_arrays(run.model, start))
+        if method is not None and opened is not None and isinstance(config, TrainConfig):
+            if method.alone:
+                run.base, run.own = (
+                    Base.of(opened.path, opened.model),
+                    tuple(own_arrays(run.model, opened.model)),
+                )
+            run.keeping = Kept.new(keeping or Keeping(), opened, run.model, method, config)
+            run.keeping.measure_before(opened.model, run.model, run.tokenizer, config)
+            run._keep(run.model.state)
         if not draft:
             facts_of(
                 found
@@ -185,6 +203,10 @@ class Run:
         restore(run.trainer, run.model, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
         run.method = method
+        if "keeping" in saved.training:
+            run.keeping = Kept.from_dict(saved.training["keeping"])
+            run._keep(lambda: build(checkpoint.load(run.files.checkpoint(0)), folder)[0].state())
+            run.keeping.restore(run.trainer.general, saved.training["keeping"])
         if saved.adapter_config:
             run.base = Base.named(saved.adapter_config)
             run.own = tuple(saved.training["own"])
@@ -206,7 +228,16 @@ class Run:
         size, seed = trainer.config.batch_size, trainer.config.seed
         with precision(trainer.config.precision):
             trainer.batches = self.task.batches(self.model, batch_size=size, seed=seed, steps=max_steps)
+            if self.keeping is not None:
+                trainer.batches = self.keeping.mixed(self.task, self.model, trainer.batches, trainer.config)
         trainer.best_so_far.waited = 0  # asked to continue, it is patient again
+
+    def _keep(self, pretrained: Callable[[], dict[str, Any]]) -> None:
+        """Let the trainer do what is to be done against forgetting."""
+        assert self.keeping is not None
+        trainer = self.trainer
+        trainer.batches = self.keeping.mixed(self.task, self.model, trainer.batches, trainer.config)
+        self.keeping.attach(trainer, self.model, self.tokenizer, pretrained)
 
     @property
     def family(self) -> str:
@@ -270,7 +301,16 @@ class Run:
             if trainer.eval_batches:
                 found = trainer.examine(fresh=self.from_seed)
                 trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
+            if trainer.general is not None:
+                self._begin_keeping(log, trainer.general)
             self.save()
+
+    def _begin_keeping(self, log: Log, general: General) -> None:
+        """Note what the base could do; with a tolerance its weights count as the best as long as no others do."""
+        said = f"old task: loss {general.before:.4f} before tuning, on {general.name}"
+        log.note(0, {"general": general.before}, said)
+        if general.tolerance is not None:
+            self.trainer.best_so_far.update(0, self.trainer.evaluate())
 
     def _tell_baseline(self, log: Log) -> None:
         """Print what a simpler model reaches on the same validation data, which this one must beat."""
@@ -300,6 +340,7 @@ class Run:
             **({"task": self.task.name} if self.task.name else {}),
             **({"method": self.method.to_dict()} if self.method else {}),
             **({"own": self.own} if self.base else {}),
+            **({"keeping": self.keeping.to_dict(trainer.general)} if self.keeping else {}),
             **self.task.facts(),
             "train": asdict(self.config if step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),

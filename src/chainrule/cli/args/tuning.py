@@ -48,10 +48,13 @@ def new_run(asked: Any) -> Run:
         start,
         task=task,
         method=method,
+        keeping=asked.keeping,
         columns=asked.columns,
         numbered=asked.out is None,
     )
     _say_sizes(asked, run, method)
+    if run.keeping and run.keeping.told:
+        asked.say(f"the old task is not measured: {run.keeping.told}")
     _say_rate(asked, training.lr, start)
     write(run.files.settings, toml(_record(asked, run, method)).encode())
     return run
@@ -107,6 +110,7 @@ def _record(asked: Any, run: Run, method: Method) -> dict[str, Any]:
     reading = getattr(run.corpus, "reading", None)
     own = {"base": asked.base, "data": asked.data, "task": asked.task or None} | method.to_dict()
     own |= in_toml({name: value for name, value in own.items() if isinstance(value, tuple)})
+    own |= vars(asked.keeping)
     return own | (in_toml(reading.columns) if reading else {}) | settled(run.trainer.config)
 
 
