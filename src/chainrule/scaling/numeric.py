@@ -13,7 +13,8 @@ from chainrule.scaling.laws.power import Floats
 
 def least_squares(residuals: Callable[[Floats], Floats], start: Any, **how: Any) -> tuple[Floats, float]:
     """Where the residuals of `start` lead downhill, and the cost there"""
-    found = _scipy("optimize").least_squares(residuals, np.asarray(start, float), **how)
+    with np.errstate(all="ignore"):  # a start that leads nowhere is not the best one
+        found = _scipy("optimize").least_squares(residuals, np.asarray(start, float), **how)
     return np.asarray(found.x), float(found.cost)
 
 

@@ -18,7 +18,7 @@ from chainrule.random import generator
 from chainrule.scaling.fits.bootstrap import Estimate, Tell, check_enough, estimate
 from chainrule.scaling.fits.table import Runs
 from chainrule.scaling.laws.joint import FLOPS
-from chainrule.scaling.laws.power import Floats, PowerLaw
+from chainrule.scaling.laws.power import Floats, PowerLaw, decades
 
 FARTHEST = 25.0  # of ln N between the runs of a budget and its lowest point: beyond, the parabola is a line
 GAP = 0.1  # decades of compute between two budgets, at least
@@ -70,7 +70,7 @@ class IsoFlopFit:
 def budgets(runs: Runs) -> list[Floats]:
     """Numbers of the runs of each budget, the smallest first: compute within a tenth of a decade belongs together"""
     order = np.argsort(runs.flops, kind="stable")
-    steps = np.diff(np.log10(runs.flops[order]))
+    steps = np.diff(decades(runs.flops[order]))
     return np.split(order, np.flatnonzero(steps > GAP) + 1)
 
 

@@ -25,6 +25,7 @@ from chainrule.scaling.laws.power import Floats
 from chainrule.scaling.numeric import least_squares
 
 DELTA = 1e-3  # of the Huber loss: differences of ln L below it count by their square
+MOST = 6.0  # of ln α and of ln α_N/α_D: a step of the search that goes beyond must not overflow
 FOLLOWED = 12  # starts of the grid that are followed down
 
 
@@ -107,7 +108,7 @@ class _UnifiedForm(_Form):
 
     def predict(self, t: Floats, log_N: Floats, log_D: Floats) -> tuple[Floats, Floats]:
         n_c, d_c, log_n, log_d = (t[..., i, None] for i in range(4))
-        alpha_D, p = np.exp(log_d), np.exp(log_n - log_d)
+        alpha_D, p = np.exp(np.minimum(log_d, MOST)), np.exp(np.clip(log_n - log_d, -MOST, MOST))
         parts = np.stack(np.broadcast_arrays(p * (n_c - log_N), d_c - log_D))
         top = parts.max(axis=0)
         powers = np.exp(parts - top)

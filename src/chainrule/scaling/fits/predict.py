@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from chainrule.scaling.fits.bootstrap import Estimate
 from chainrule.scaling.fits.joint import JointFit
 from chainrule.scaling.fits.power import PowerFit, predicted
 from chainrule.scaling.fits.table import Runs
-from chainrule.scaling.laws.power import Floats
+from chainrule.scaling.laws.power import Floats, decades
 
 FAR = 1.0  # decades beyond the largest run that a prediction may go
 
@@ -39,7 +38,7 @@ def predict_power(fit: PowerFit, x: float) -> Prediction:
         if fit.draws
         else (predicted(fit, x))
     )
-    return _told(Prediction(loss, max(0.0, math.log10(x / fit.x.max()))))
+    return _told(Prediction(loss, max(0.0, decades(x / fit.x.max()).item())))
 
 
 def predict(fit: JointFit, runs: Runs, params: float, tokens: float) -> Prediction:
@@ -47,7 +46,7 @@ def predict(fit: JointFit, runs: Runs, params: float, tokens: float) -> Predicti
     value = fit.law(params, tokens).item()
     draws = np.array([law(params, tokens).item() for law in fit.draws])
     beyond = [
-        math.log10(wanted / float(known.max()))
+        decades(wanted / known.max()).item()
         for wanted, known in ((params, runs.params), (tokens, runs.tokens))
     ]
     loss = _from_draws(value, draws, float(fit.residuals.std(ddof=1)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.scaling.fits.bootstrap import Estimate
 from chainrule.scaling.fits.table import Runs
-from chainrule.scaling.laws.power import Floats
+from chainrule.scaling.laws.power import Floats, decades
 
 DECADES = 2.0  # of size that an exponent needs
 TOGETHER = 0.98  # correlation of ln N and ln D above which their effects cannot be told apart
@@ -51,9 +51,11 @@ def remarks(
     """What is doubtful; `sizes` are the quantities that the law is in."""
     found = []
     for name, x in sizes.items():
-        decades = float(np.ptp(np.log10(x)))
-        if decades < DECADES:
-            said = f"{name} span {decades:.1f} decades, less than two: the exponent is unreliable (add other sizes)"
+        span = decades(x.max() / x.min()).item()
+        if span < DECADES:
+            said = (
+                f"{name} span {span:.1f} decades, less than two: the exponent is unreliable (add other sizes)"
+            )
             found.append(Remark(Code.FEW_DECADES, said))
         found += ends(name, x, residuals)
     if len(sizes) == 2:

@@ -17,6 +17,16 @@ from chainrule.errors import ConfigError
 from chainrule.validate import Check
 
 Floats = npt.NDArray[np.float64]
+DECADE = float(np.log(10.0))
+
+
+def decades(ratio: npt.ArrayLike) -> Floats:
+    """A ratio (...) in powers of ten (...)
+
+    >>> decades(1000.0).round(9).item()
+    3.0
+    """
+    return np.asarray(np.log(ratio) / DECADE)
 
 
 @dataclass(frozen=True)

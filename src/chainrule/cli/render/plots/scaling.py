@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, Figure, canvas, colors
+from chainrule.scaling.fits.isoflop import GAP
 from chainrule.scaling.laws import PowerLaw, chinchilla, optimal
 from chainrule.scaling.laws.capability import composite
 from chainrule.scaling.laws.joint import FLOPS
+from chainrule.scaling.laws.power import decades
 from chainrule.scaling.laws.published import CHINCHILLA_REFITTED, KAPLAN_FRONTIER
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def fitted(found: Report, runs: Runs) -> Figure:
 def _valleys(found: Report, runs: Runs) -> Figure:
     figure, (ax, sizes) = canvas(1, 2, size=(9.6, 4.0))
     for color, valley in zip(colors(len(found.valleys)), found.valleys, strict=True):
-        near = np.abs(np.log10(runs.flops / valley["flops"])) < 0.1
+        near = np.abs(decades(runs.flops / valley["flops"])) < GAP
         ax.plot(runs.params[near], runs.loss[near], "o", color=color, markersize=4)
         N = np.geomspace(runs.params[near].min(), runs.params[near].max(), 80)
         ax.plot(N, np.polyval(valley["curve"], np.log(N)), color=color, label=f"{valley['flops']:.1e} FLOPs")
@@ -104,9 +106,9 @@ def _curve(found: Report, runs: Runs) -> Figure:
     name = found.quantity if found.form not in ("chinchilla", "kaplan") else "flops"
     x = getattr(runs, name)
     known = bool(np.isfinite(runs.params).all())
-    points = ax.scatter(x, runs.loss, c=np.log10(runs.params) if known else INK, cmap="viridis", s=18)
+    points = ax.scatter(x, runs.loss, c=runs.params if known else INK, norm="log", cmap="viridis", s=18)
     if known:
-        figure.colorbar(points, ax=ax, label="log10 of the parameters")
+        figure.colorbar(points, ax=ax, label="parameters N")
     wide = np.geomspace(x.min(), 3 * x.max(), 80)
     ax.plot(wide, _law(found)(wide), color=BAD, linewidth=1.6, label=_label(found))
     ax.set(xscale="log", yscale="log", xlabel=name, ylabel="loss, nats")
