@@ -80,6 +80,10 @@ COMMANDS = {
     "tokenize decode": ("tokenize.decode", "print the text of token ids"),
     "tokenize show": ("tokenize.show", "show the tokens of a text, or how they are learned"),
     "count": ("count:family", "count the parameters, operations and memory of a model before making it"),
+    "scale plan": ("scale.plan", "plan a scaling study, or what to train with a compute budget"),
+    "scale run": ("scale.run", "train every model of a plan, each as a run, and write their results as one table"),
+    "scale fit": ("scale.fit", "fit a scaling law to a table of runs, with intervals and doubts"),
+    "scale predict": ("scale.predict", "predict the loss of a run by a fitted law"),
     "doctor": ("doctor", "examine this machine, the data for a model, or how a run went"),
 }  # fmt: skip
 
