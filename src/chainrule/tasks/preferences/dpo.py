@@ -26,7 +26,7 @@ class DPOTask(ComparisonTask):
     """Comparisons with the log-probabilities of the reference: the model that training begins with."""
 
     name: ClassVar[str] = "dpo"
-    method: ClassVar[str] = "dpo"
+    verb: ClassVar[str] = "dpo"
     model: ClassVar[str] = "a policy"
     command: ClassVar[str] = "align dpo"
     writes: ClassVar[bool] = True
