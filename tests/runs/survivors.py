@@ -68,8 +68,12 @@ def write_data(folder: Path) -> None:
     judged = [
         {"prompt": words[i], "chosen": words[i + 1], "rejected": words[i] + "s"} for i in range(0, 300, 3)
     ]
-    for name, table in (("pairs.jsonl", pairs), ("labels.jsonl", labels), ("preferences.jsonl", judged)):
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
+    talks = [{"prompt": words[i], "completion": words[i + 1]} for i in range(0, 300, 3)]
+    tables = {"pairs": pairs, "labels": labels, "preferences": judged, "instruction": talks}
+    for name, table in tables.items():
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in table), encoding="utf-8"
+        )
 
 
 def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
@@ -98,7 +102,7 @@ def aligned(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
     family, task = (trainer, "") if trainer in REWARDS else ("gpt", trainer)
     config = TrainConfig(**SETTINGS | settings)
     options = {"reward_function": longest, "max_new_tokens": 4, "target_kl": 0.1} if task == "ppo" else {}
-    data = folder / "preferences.jsonl"
+    data = folder / ("instruction.jsonl" if task == "instruction" else "preferences.jsonl")
     return Run.new(folder / name, data, config, family, tokenizer, start, task=task, **options)
 
 

@@ -1,4 +1,4 @@
-"""Sizes and settings of classifiers that suit the number of their texts.
+"""Sizes and settings that suit the amount of data: of classifiers, and of models that are tuned to answer.
 
 A model soon knows each of a few thousand texts: they want a small one, much dropout, and a bag of words beside the
 encoder. A body that has learned from other texts wants few passes, and no more dropout than it had. One that is frozen
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 EVALUATIONS = 20  # of a training, at most
 FEW = 20_000  # texts, below which a model is soon past its best
+TUNING_PASSES, TUNING_RATIO = 3, 10  # passes over the instructions; how much lower the learning rate is
 
 
 class Suited(NamedTuple):
@@ -63,6 +64,24 @@ def passes(texts: int, epochs: int, *, batch_size: int) -> dict[str, Any]:
         "eval_every": max(each, -(-steps // EVALUATIONS)),
         "warmup": min(100, steps // 10),
     }
+
+
+def for_tuning(rows: int, rate: float) -> Suited:
+    """For a language model that learns to answer, from rows of text, after a pretraining at this learning rate.
+
+    It knows the language already: more passes would teach it the phrases of the instructions, a higher rate would
+    destroy what it knows.
+    """
+    return Suited({}, passes(rows, TUNING_PASSES, batch_size=8) | {"lr": rate / TUNING_RATIO}, rows)
+
+
+def tuning_warning(lr: float, pretraining: float) -> str:
+    """What to say about the learning rate of a tuning: nothing, or that it is too near that of the pretraining."""
+    highest = pretraining / TUNING_RATIO
+    if lr <= highest * (1 + 1e-9):
+        return ""
+    rule = f"must be at most a tenth, {highest:g}, or much of what the model knows is forgotten"
+    return f"learning rate {lr:g}, in the pretraining {pretraining:g} ({rule})"
 
 
 def for_preferences(pairs: int, *, lr: float) -> Suited:

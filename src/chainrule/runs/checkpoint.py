@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleWarning, CheckpointError, DataError, Failure
+from chainrule.errors import ChainruleWarning, CheckpointError, DataError, Failure, kind_of
 from chainrule.files import flush, flush_folder, regular_bytes
 from chainrule.io import safetensors
 from chainrule.runs.folder import MANIFEST, STEP, RunFolder, step_of
@@ -197,7 +197,7 @@ def _decode(path: Path, content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: cannot be understood ({error})") from error
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: holds a {type(value).__name__} (must be an object)")
+        raise CheckpointError(f"{path}: holds {kind_of(value)} (must be an object)")
     return value
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from chainrule import io
 from chainrule.data import CHOSEN, Columns
 from chainrule.doctor.nonfinite import broken
-from chainrule.errors import ChainruleWarning, CheckpointError, DataError
+from chainrule.errors import ChainruleWarning, CheckpointError, DataError, kind_of
 from chainrule.io.hf import pretrained
 from chainrule.io.hf.architectures import family_name, to_model
 from chainrule.io.loading import check_there
@@ -23,8 +23,8 @@ from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.runs import checkpoint
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
-from chainrule.tasks.registry import task_of
-from chainrule.tasks.task import Data
+from chainrule.tasks.registry import task_of, task_of_model
+from chainrule.tasks.task import Data, Task
 from chainrule.tasks.word_vectors import known_vectors
 from chainrule.text import Tokenizer
 from chainrule.text.training.recipe import Recipe
@@ -59,12 +59,19 @@ def load(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
     return open_model(path)[:2]
 
 
+def task_of_run(loaded: Loaded) -> type[Task]:
+    """What a model is used for: the task of its run, or that of its family."""
+    return task_of_model(
+        loaded.model, loaded.checkpoint.training.get("task", "") if loaded.checkpoint else ""
+    )
+
+
 def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, Tokenizer]:
     """What `load` finds, which must be a language model."""
     model, tokenizer = load(path)
     if not isinstance(model, LanguageModel):
         rule = "must be a language model, such as a GPT"
-        raise CheckpointError(f"{path}: holds a {type(model).__name__} ({rule})")
+        raise CheckpointError(f"{path}: holds {kind_of(model)} ({rule})")
     return model, tokenizer
 
 

@@ -125,7 +125,7 @@ class Run:
                 raise own_tokenizer(tokenizer, data)
             tokenizer = kind.learned(found, tokenizer) or load_tokenizer(tokenizer)
         if config is None:
-            suited = kind.suited(found, start=start)
+            suited = kind.suited(found, start=start, tokenizer=tokenizer)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
         size |= {name: named_model(size[name]) for name in kind.models if size.get(name)}
@@ -134,6 +134,9 @@ class Run:
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
         if not draft:
+            facts_of(
+                found
+            )  # reads shards to the end, so that damaged ones are refused before anything is written
             if numbered:
                 run.folder = make_free(run.folder, run.files.log.name)
                 run.files = RunFolder(run.folder)

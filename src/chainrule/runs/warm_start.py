@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.errors import ConfigError, DataError, Setting, kind_of
 from chainrule.models import Model, describe
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of
@@ -51,7 +51,7 @@ def embed_words(model: Model, tokenizer: Tokenizer, path: str | Path) -> int:
     body, name = body_of(model), "embeddings.word_embeddings.weight"
     if body is None:
         rule = "must be left out: only a BERT takes them"
-        raise ConfigError("train: ", Setting("init_embeddings"), f" for a {type(model).__name__} ({rule})")
+        raise ConfigError("train: ", Setting("init_embeddings"), f" for {kind_of(model)} ({rule})")
     words, vectors = load_vectors(path)
     state = body.state()
     rows = np.array(state[name])

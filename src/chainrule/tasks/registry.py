@@ -6,6 +6,7 @@ from chainrule.errors import ConfigError
 from chainrule.models import BERT, Model, describe
 from chainrule.models.registry import FAMILIES, PAIRS, REWARDS, WORD_VECTORS
 from chainrule.suggest import hinted
+from chainrule.tasks.instruction import InstructionTask
 from chainrule.tasks.labeled.bag_of_words import BagOfWordsTask
 from chainrule.tasks.labeled.classification import ClassificationTask
 from chainrule.tasks.labeled.tagging import TaggingTask
@@ -34,7 +35,7 @@ TASKS: dict[str, type[Task]] = {
 ALIGNMENT: dict[str, type[Task]] = {"reward": RewardTask, "dpo": DPOTask, "ppo": PolicyTask}
 """By the name of the method."""
 
-NAMED: dict[str, type[Task]] = {kind.name: kind for kind in (DPOTask, PolicyTask)}
+NAMED: dict[str, type[Task]] = {kind.name: kind for kind in (InstructionTask, DPOTask, PolicyTask)}
 """Tasks of models that have learned already, which are not those of their families: by name, which a run keeps."""
 
 

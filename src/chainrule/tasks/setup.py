@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from chainrule.autograd import precision
 from chainrule.data import BatchSource
-from chainrule.errors import ConfigError, Setting
+from chainrule.errors import ConfigError, Setting, kind_of
 from chainrule.machine import check_memory
 from chainrule.models import Model, describe, fine_tune, make, n_params
 from chainrule.models import family as family_of
@@ -64,7 +64,7 @@ class Setup(NamedTuple):
             task.check(family_of(family).config(**sizes), training)
             model = make(family, **sizes)
         else:
-            model = begun_with(start, family, sizes)
+            model = begun_with(task.begun_with(start, training.seed), family, sizes)
             if "block_size" not in size:
                 task = task.for_start(model, training)
             task.check(model.config, training)
@@ -141,7 +141,7 @@ def freeze_body(model: Model) -> None:
     """Let the head learn alone: a classifier on what a trained body says of a text."""
     body = body_of(model)
     if body is None or body is model:
-        rule = f"must be none for a {type(model).__name__}: only a head on a BERT has a body"
+        rule = f"must be none for {kind_of(model)}: only a head on a BERT has a body"
         raise ConfigError.of("train", {"freeze": "body"}, rule)
     body.freeze()
     if hasattr(body, "pooler"):  # a part of the head: what it makes of [CLS] depends on the labels

@@ -153,12 +153,18 @@ class Task:
         return {"vocab_size": self.tokenizer.vocab_size}
 
     @classmethod
-    def suited(cls, data: Any, *, start: Any = None, frozen: bool = False) -> Suited:
+    def suited(
+        cls, data: Any, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
+    ) -> Suited:
         """Sizes and settings that suit the amount of data, for a new model or one with the weights of `start`."""
         return Suited({}, {})
 
     def check(self, sizes: Any, training: Any) -> None:
         """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
+
+    def begun_with(self, model: Any, seed: int) -> Any:
+        """The model that a training begins with, with what the task needs beside it, such as rows for new tokens."""
+        return model
 
     def for_start(self, model: Any, training: Any) -> Self:
         """The task with windows of a length that suits the training of a model that has learned elsewhere."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.errors import ConfigError, DataError, FormatError, kind_of
 from chainrule.text.tokenizer import Tokenizer
 
 
@@ -48,9 +48,7 @@ class Vocabulary:
         for name in ("tokens", "special"):
             value = description.get(name)
             if not isinstance(value, list) or not all(isinstance(token, str) for token in value):
-                raise FormatError(
-                    f"tokenizer: {name} is a {type(value).__name__} (must be a list of strings)"
-                )
+                raise FormatError(f"tokenizer: {name} is {kind_of(value)} (must be a list of strings)")
         return cls(description["tokens"], description["special"])
 
     def __len__(self) -> int:
@@ -72,6 +70,11 @@ class VocabularyTokenizer(Tokenizer):
 
     def piece(self, id: int) -> str:
         return self.vocabulary.tokens[id]
+
+    def extended(self, names: Sequence[str]) -> Tokenizer:
+        known = self.to_dict()
+        more = {field: [*known[field], *names] for field in ("tokens", "special")}
+        return type(self).from_dict(known | more)
 
     def pieces(self, text: str) -> list[str]:
         """The tokens of a text as strings."""

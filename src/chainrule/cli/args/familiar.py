@@ -17,11 +17,13 @@ PLACE = "it is given by its place"
 # Words that are no command, by what to do.
 COMMANDS = {
     "use: chainrule train FAMILY DATA": ("fit", "pretrain", "learn", "new", "init", "start"),
-    "use: chainrule train FAMILY DATA --init RUN": ("finetune", "fine-tune", "finetuning", "tune", "transfer"),
+    "use: chainrule train FAMILY DATA --init RUN": ("finetune", "fine-tune", "finetuning", "transfer"),
     "use: chainrule train FAMILY --resume RUN": ("resume", "continue"),
     "use: chainrule train gpt DATA --find-lr, or --seeds N; there is no search over settings": ("sweep", "search"),
     "low-rank adapters and the like are in Python: docs/guide/tuning.md": ("lora", "sft", "instruct", "distill"),
-    "use: chainrule align dpo BASE FILE, or align reward and align ppo": ("dpo", "ppo", "rlhf", "grpo", "preferences", "reward"),
+    "use: chainrule align dpo BASE FILE, or align reward and align ppo": (
+        "dpo", "ppo", "rlhf", "grpo", "preferences", "reward",
+    ),
     "use: chainrule sample RUN --prompt TEXT": (
         "predict", "generate", "inference", "infer", "complete", "completion", "translate", "classify", "write", "run",
         "prompt", "label", "tag", "fill", "fill-mask", "main", "cli",

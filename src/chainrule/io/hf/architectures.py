@@ -110,13 +110,11 @@ def check_size(n_params: int, arrays: Mapping[str, Any], layers: int = 0) -> Non
     found = sum(array.size for array in arrays.values())
     if n_params > found:
         raise CheckpointError(
-            f"checkpoint: config.json asks for {n_params:.10g} parameters, "
-            f"model.safetensors has {found} values (must be as many)"
+            f"the sizes ask for {n_params:.10g} parameters, the weights are {found} values (must be as many)"
         )
     if layers > len(arrays):
         raise CheckpointError(
-            f"checkpoint: config.json asks for {layers} layers, model.safetensors has {len(arrays)} arrays "
-            "(must be at least as many)"
+            f"the sizes ask for {layers} layers, the weights are {len(arrays)} arrays (must be at least as many)"
         )
 
 

@@ -85,7 +85,14 @@ class ComparisonTask(Task):
             raise _unlearned(type(self))
 
     @classmethod
-    def suited(cls, data: PreferenceCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
+    def suited(
+        cls,
+        data: PreferenceCorpus,
+        *,
+        start: Any = None,
+        frozen: bool = False,
+        tokenizer: Tokenizer | None = None,
+    ) -> Suited:
         """A few passes: a model that has learned already soon knows each pair."""
         return RULES[cls.verb](round((1 - SPLIT.validation) * len(data.comparisons)))
 

@@ -26,8 +26,9 @@ from chainrule.models import LanguageModel, Model
 from chainrule.models import Reward as RewardModel
 from chainrule.models.suited import RULES, Suited
 from chainrule.suggest import hinted
+from chainrule.tasks.preferences.answering import AnsweringTask
 from chainrule.tasks.preferences.comparison_task import SPLIT
-from chainrule.tasks.task import EvalBatches, NamedModel, Task
+from chainrule.tasks.task import EvalBatches, NamedModel
 from chainrule.text import Tokenizer
 from chainrule.text.chat.answers import AnswerCoder
 from chainrule.types import Ids
@@ -48,7 +49,7 @@ TextReward = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class PolicyTask(Task):
+class PolicyTask(AnsweringTask):
     """Prompts to learn from, prompts to evaluate on, a reward, and the settings of a method."""
 
     find = staticmethod(load_prompts)
@@ -62,7 +63,6 @@ class PolicyTask(Task):
     unit: ClassVar[str] = "minus_objective"
     perplexity: ClassVar[bool] = False
     counted: ClassVar[str] = "prompts"
-    writes: ClassVar[bool] = True
     watched: ClassVar[bool] = True
     from_start: ClassVar[bool] = True
     corpus: PromptCorpus
@@ -117,7 +117,14 @@ class PolicyTask(Task):
         return replace(self, reference=start)
 
     @classmethod
-    def suited(cls, data: PromptCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
+    def suited(
+        cls,
+        data: PromptCorpus,
+        *,
+        start: Any = None,
+        frozen: bool = False,
+        tokenizer: Tokenizer | None = None,
+    ) -> Suited:
         return RULES["ppo"](len(data.prompts))
 
     def fitted(self, model: LanguageModel) -> Self:

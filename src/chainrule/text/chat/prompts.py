@@ -34,18 +34,24 @@ def prompt_ids(tokenizer: Tokenizer, text: str, *, special: bool = False) -> Ids
     return ids if begun else np.concatenate([first, ids])
 
 
-def marked_ids(tokenizer: Tokenizer, text: str) -> Ids:
-    """Names of special tokens become these tokens, the longest name first."""
-    if isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text:
-        return tokenizer.encode(text, special="all")  # which knows where spaces belong beside them
+def marked_ids(tokenizer: Tokenizer, text: str, *, inside: bool = False) -> Ids:
+    """Names of special tokens become these tokens, the longest name first; a text `inside` continues another."""
+    if (
+        isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text
+    ):  # it knows where spaces belong beside them
+        encode = tokenizer.encode_inside if inside else tokenizer.encode
+        return encode(text, special="all")
     special, first = tokenizer.special_ids, len(tokenizer.encode(""))
     parts = names_in(tokenizer).split(text)  # text and names in turn
     ids: list[Ids] = []
     for place, part in enumerate(parts):
+        plain = part.replace(SHIELD, "")
         if place % 2:
             ids.append(np.array([special[part]], np.int32))
-        elif part:
-            ids.append(tokenizer.encode(part.replace(SHIELD, ""))[first:])
+        elif plain:
+            ids.append(
+                tokenizer.encode_inside(plain) if inside and not place else tokenizer.encode(plain)[first:]
+            )
     return np.concatenate(ids) if ids else np.empty(0, np.int32)
 
 

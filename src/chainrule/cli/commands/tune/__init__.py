@@ -1,0 +1,1 @@
+"""Commands on models that are trained further: `chainrule tune ...`"""
