@@ -68,8 +68,8 @@ def write_data(folder: Path) -> None:
     judged = [
         {"prompt": words[i], "chosen": words[i + 1], "rejected": words[i] + "s"} for i in range(0, 300, 3)
     ]
-    talks = [{"prompt": words[i], "completion": words[i + 1]} for i in range(0, 300, 3)]
-    tables = {"pairs": pairs, "labels": labels, "preferences": judged, "instruction": talks}
+    asked = [{"instruction": row["prompt"], "output": row["chosen"]} for row in judged]
+    tables = {"pairs": pairs, "labels": labels, "preferences": judged, "instructions": asked}
     for name, table in tables.items():
         (folder / f"{name}.jsonl").write_text(
             "".join(json.dumps(row) + "\n" for row in table), encoding="utf-8"
@@ -102,7 +102,7 @@ def aligned(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
     family, task = (trainer, "") if trainer in REWARDS else ("gpt", trainer)
     config = TrainConfig(**SETTINGS | settings)
     options = {"reward_function": longest, "max_new_tokens": 4, "target_kl": 0.1} if task == "ppo" else {}
-    data = folder / ("instruction.jsonl" if task == "instruction" else "preferences.jsonl")
+    data = folder / ("instructions.jsonl" if task == "instruction" else "preferences.jsonl")
     return Run.new(folder / name, data, config, family, tokenizer, start, task=task, **options)
 
 

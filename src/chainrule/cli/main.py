@@ -51,6 +51,7 @@ COMMANDS = {
     "train bert-tagger": ("train.family:bert-tagger", "train a BERT to label words"),
     "train bert-embedder": ("train.family:bert-embedder", "train a BERT to turn texts into vectors, on pairs of texts"),
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
+    "tune": ("tune.tune:", "tune a trained model: LoRA, adapters, prefixes, or all weights"),
     "tune show-mask": ("tune.show_mask", "show which tokens of conversations are trained in instruction tuning"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": ("evaluate", "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),

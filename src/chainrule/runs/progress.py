@@ -44,7 +44,7 @@ def restore(trainer: Trainer, model: Model, saved: Checkpoint, folder: str | Pat
         step.scale.load(training.get("scale", {}))
         step.skips.in_a_row = int(training.get("skipped", 0))
     if step.average:  # it began with what is used, the mean; what is trained lies beside it
-        model.load(saved.trained)
+        model.load(model.state() | dict(saved.trained))
     step.load(saved.optimizer)
 
 

@@ -17,6 +17,8 @@ from chainrule.models import Model, describe, fine_tune, make, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of
 from chainrule.models.heads import with_head
+from chainrule.models.tuning import Method
+from chainrule.tasks.memory import counted_with
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data, EvalBatches, Task
 from chainrule.text import Tokenizer
@@ -45,11 +47,12 @@ class Setup(NamedTuple):
         training: Any,
         start: Model | None = None,
         name: str = "",
+        method: Method | None = None,
         **size: Any,
     ) -> Self:
         """For a model of a family, new or with the weights of `start`; `size` are fields of its config.
 
-        The task is that of the family, or the one with this `name`.
+        The task is that of the family, or the one with this `name`. With a `method` only what it says learns.
 
         The order is given: the vocabulary follows from the text, the size of the model from the vocabulary, and how
         examples are cut from the model.
@@ -63,13 +66,17 @@ class Setup(NamedTuple):
             check_memory(n_params({"model_type": family} | sizes))
             task.check(family_of(family).config(**sizes), training)
             model = make(family, **sizes)
+            task.prepare(model)
         else:
             model = begun_with(task.begun_with(start, training.seed), family, sizes)
-            if "block_size" not in size:
-                task = task.for_start(model, training)
-            task.check(model.config, training)
-        if type(start) is not type(model):  # it is new, or its head is
-            task.prepare(model)
+            if type(start) is not type(model):  # its head is new
+                task.prepare(model)
+            if method is not None:
+                method.apply(model)
+            with counted_with(method):
+                if "block_size" not in size:
+                    task = task.for_start(model, training)
+                task.check(model.config, training)
         return cls.of(task, model, training)
 
     @classmethod

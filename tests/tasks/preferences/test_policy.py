@@ -48,7 +48,7 @@ def test_the_first_epoch_of_the_first_step(tmp_path: Path) -> None:
 def test_the_reward_rises(tmp_path: Path, method: str) -> None:
     settings: dict[str, Any] = SHORT | {"max_steps": 30, "eval_every": 30, "lr": 1e-2, "batch_size": 16}
     group = {} if method == "ppo" else {"group": 4}
-    run = aligned(tmp_path, "run", task="ppo", reward_function=many_e, method=method, **settings, **group)
+    run = aligned(tmp_path, "run", task="ppo", reward_function=many_e, algorithm=method, **settings, **group)
     before = run.trainer.evaluate()
     after = run.train().validation
     assert after < before - 0.5  # minus the objective
@@ -67,7 +67,7 @@ def test_a_reward_model_and_the_reference_stay_as_they_were(tmp_path: Path) -> N
     assert Run.resume(run.folder).finished
 
 
-@pytest.mark.parametrize("settings", [{}, {"target_kl": 0.05, "horizon": 100}, {"method": "grpo"}])
+@pytest.mark.parametrize("settings", [{}, {"target_kl": 0.05, "horizon": 100}, {"algorithm": "grpo"}])
 def test_resumed_it_ends_with_the_same_bits(tmp_path: Path, settings: dict[str, Any]) -> None:
     """With the value head, the moments of the optimizer, and a β that adapts."""
     given: dict[str, Any] = SHORT | settings | {"reward_function": many_e}
@@ -91,9 +91,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"ppo: no reward .must be one of both"):
         aligned(tmp_path, "a", task="ppo")
     with pytest.raises(ConfigError, match=r"grpo: lam is 0.9 \(must be left out: grpo does not use it"):
-        aligned(tmp_path, "b", task="ppo", reward_function=many_e, method="grpo", lam=0.9)
-    with pytest.raises(ConfigError, match=r"method 'gpro': not known \(must be .*did you mean grpo"):
-        aligned(tmp_path, "c", task="ppo", reward_function=many_e, method="gpro")
+        aligned(tmp_path, "b", task="ppo", reward_function=many_e, algorithm="grpo", lam=0.9)
+    with pytest.raises(ConfigError, match=r"algorithm 'gpro': not known \(must be .*did you mean grpo"):
+        aligned(tmp_path, "c", task="ppo", reward_function=many_e, algorithm="gpro")
     with pytest.raises(DataError, match=r"prompts are too long .must leave 60 tokens of the context of 48"):
         aligned(tmp_path, "d", task="ppo", reward_function=many_e, max_new_tokens=60)
     with pytest.raises(ConfigError, match=r"ppo: ema is 0.9 \(must be 0.0"):

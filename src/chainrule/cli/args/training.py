@@ -122,7 +122,7 @@ class TrainOptions(Speaking):
 def in_toml(columns: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of columns, several with commas between them."""
     said = {name: value for name, value in columns.items() if value not in (None, ())}
-    return {name: ",".join(v) if isinstance(v, list | tuple) else v for name, v in said.items()}
+    return {name: ",".join(map(str, v)) if isinstance(v, list | tuple) else v for name, v in said.items()}
 
 
 def settled(config: TrainConfig) -> dict[str, Any]:

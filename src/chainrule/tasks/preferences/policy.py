@@ -57,7 +57,7 @@ class PolicyTask(AnsweringTask):
     default: ClassVar[str] = ""
     model: ClassVar[str] = "a policy"
     command: ClassVar[str] = "align ppo"
-    options: ClassVar[tuple[str, ...]] = ("method", "reward", "reward_function", *SETTINGS)
+    options: ClassVar[tuple[str, ...]] = ("algorithm", "reward", "reward_function", *SETTINGS)
     models: ClassVar[tuple[str, ...]] = ("reward",)
     functions: ClassVar[tuple[str, ...]] = ("reward_function",)
     unit: ClassVar[str] = "minus_objective"
@@ -70,7 +70,8 @@ class PolicyTask(AnsweringTask):
     training: Any
     """Prompts, and once there is a model their ids."""
     validation: Any
-    method: str = "ppo"
+    algorithm: str = "ppo"
+    """ppo, reinforce or grpo."""
     settings: PolicyConfig = field(default_factory=PPOConfig)
     reward: NamedModel | None = None
     reward_function: TextReward | None = None
@@ -91,7 +92,7 @@ class PolicyTask(AnsweringTask):
         if tokenizer is None:
             raise _unlearned()
         given = {name: value for name, value in options.items() if value is not None}
-        method = given.pop("method", "ppo")
+        algorithm = given.pop("algorithm", "ppo")
         rewards = {name: given.pop(name) for name in ("reward", "reward_function") if name in given}
         check_reward(rewards, tokenizer)
         parts: dict[str, list[Any]] = {"train": [], "validation": []}
@@ -101,14 +102,14 @@ class PolicyTask(AnsweringTask):
             raise DataError(
                 f"{data.name}: {len(data.prompts)} prompts (must be enough to hold back one in ten)"
             )
-        settings = settings_of(method, given)
-        return cls(data, tokenizer, parts["train"], parts["validation"], method, settings, **rewards)
+        settings = settings_of(algorithm, given)
+        return cls(data, tokenizer, parts["train"], parts["validation"], algorithm, settings, **rewards)
 
     def facts(self) -> dict[str, Any]:
         reward = {} if self.reward is None else {"reward": self.reward.facts}
         function = {} if self.reward_function is None else {"reward_function": named(self.reward_function)}
         settings = {name: v for name, v in vars(self.settings).items() if name not in OF_TRAINING}
-        return {"method": self.method} | reward | function | settings
+        return {"algorithm": self.algorithm} | reward | function | settings
 
     def prepare(self, model: Model) -> None:
         raise _unlearned()
@@ -146,7 +147,7 @@ class PolicyTask(AnsweringTask):
         """The method with this model as its policy; rate, clipping and seed are those of the training."""
         end = AnswerCoder(self.tokenizer).end
         settings = replace(self.settings, lr=config.lr, grad_clip=config.clip, seed=config.seed, end=end)
-        kind: Any = METHODS[self.method][0]
+        kind: Any = METHODS[self.algorithm][0]
         return kind(model, self.reference, self.scorer(), settings)
 
     def scorer(self) -> Reward:
@@ -197,17 +198,18 @@ class PromptBatches(BatchSource):
         return [self.prompts[item] for item in items], np.zeros(len(items), np.int32)
 
 
-def settings_of(method: str, given: dict[str, Any]) -> PolicyConfig:
-    """The settings of a method; one that it does not have is refused."""
-    if method not in METHODS:
-        raise ConfigError(
-            f"method {method!r}: not known ({hinted('must be ' + ', '.join(METHODS), method, METHODS)})"
-        )
-    kind = METHODS[method][1]
+def settings_of(algorithm: str, given: dict[str, Any]) -> PolicyConfig:
+    """The settings of an algorithm; one that it does not have is refused."""
+    if algorithm not in METHODS:
+        rule = hinted(f"must be one of {', '.join(METHODS)}", algorithm, METHODS)
+        raise ConfigError(f"algorithm {algorithm!r}: not known ({rule})")
+    kind = METHODS[algorithm][1]
     known = {each.name for each in fields(kind)}
     for name in given:
         if name not in known:
-            raise ConfigError.of(method, {name: given[name]}, f"must be left out: {method} does not use it")
+            raise ConfigError.of(
+                algorithm, {name: given[name]}, f"must be left out: {algorithm} does not use it"
+            )
     return kind(**given)
 
 

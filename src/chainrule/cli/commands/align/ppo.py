@@ -56,7 +56,7 @@ class Command(AlignOptions):
         given = {name: said[name] for name in self.task().options if name in self.given}
         if self.reward_function is not None:
             given["reward_function"] = imported(self.reward_function)
-        return given | {"method": self.method}
+        return given | {"algorithm": self.method}
 
     def resumed(self, folder: Path) -> Run:
         from chainrule.runs import Run
@@ -70,6 +70,7 @@ class Command(AlignOptions):
     def spoken(self, run: Run) -> dict[str, Any]:
         """A function is not among them: no file should name code that is run."""
         facts = {name: value for name, value in super().spoken(run).items() if name != "reward_function"}
+        facts["method"] = facts.pop("algorithm")
         return facts | ({"reward": facts["reward"]["path"]} if "reward" in facts else {})
 
 
