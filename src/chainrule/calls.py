@@ -89,6 +89,30 @@ def _answering(function: C, name: str, skipped: int) -> C:
     return call  # type: ignore[return-value]
 
 
+def renamed(name: str, constants: Mapping[str, Any], *, both: bool = False) -> dict[str, Any]:
+    """`dim` as `axis`; refused if there are `both`, as when the axis is given by its place."""
+    if both or "axis" in constants:
+        raise ConfigError(f"{name}: got both axis and dim (they are one argument: give one of them)")
+    return {"axis" if key == "dim" else key: value for key, value in constants.items()}
+
+
+def one_axis_methods(kind: type) -> None:
+    """Let `dim` mean `axis` in the methods of a class that take both names."""
+    for name, value in list(vars(kind).items()):
+        if inspect.isfunction(value) and "dim" in (taken := [*inspect.signature(value).parameters]):
+            setattr(kind, name, _one_axis(value, name, taken.index("axis")))
+
+
+def _one_axis(function: C, name: str, place: int) -> C:
+    @wraps(function)
+    def call(*args: Any, **constants: Any) -> Any:
+        if "dim" in constants:
+            constants = renamed(name, constants, both=len(args) > place)
+        return function(*args, **constants)
+
+    return call  # type: ignore[return-value]
+
+
 class Answering:
     """Base of classes whose `__init__`, called with arguments that do not fit, raises a ConfigError."""
 

@@ -1,6 +1,7 @@
 """The errors that Chainrule raises. Each message names the thing, the value and the rule.
 
 A message may be given in parts. A part that is a `Setting` is the name of a field; a command line shows it as a flag.
+A first part that is a `FileName` says that the message names its file already.
 
 >>> error = ConfigError("train: ", Setting("max_steps"), " is 0 (must be at least 1)")
 >>> str(error)
@@ -17,6 +18,12 @@ from typing import Any
 
 class Setting(str):
     """The name of a field, as a part of a message."""
+
+    __slots__ = ()
+
+
+class FileName(str):
+    """The name of the file that a message is about, as its first part."""
 
     __slots__ = ()
 
@@ -82,6 +89,16 @@ def _shown(value: Any) -> str:
     if isinstance(value, float) and abs(value) >= 1e6:
         return f"{value:g}"
     return repr(value) if isinstance(value, str) else str(value)
+
+
+def kind_of(value: Any) -> str:
+    """The type of a value in a message, with its article.
+
+    >>> kind_of(1), kind_of({}), kind_of(None)
+    ('an int', 'a dict', 'None')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 class UnknownName(ChainruleError, AttributeError):

@@ -6,6 +6,7 @@ import errno
 import glob
 import math
 import os
+import re
 import shutil
 import sys
 import time
@@ -14,15 +15,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from chainrule.errors import ConfigError, DataError, Failure
+from chainrule.errors import ConfigError, DataError, Failure, FileName
 
+PARTIAL = re.compile(
+    r"\.(.+)\.(\d+)\.partial"
+)  # what NAME is called while a process of this number writes it
 TRIES, PAUSE = 5, 0.02  # seconds: who only asks whether a lock is taken holds it for a moment
 
 
 def check_regular(path: Path) -> None:
     """Refuse what exists and is neither a file nor a directory: a pipe would keep its reader waiting."""
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise DataError(f"{path}: not a regular file (must be a file or a directory)")
+        raise DataError(FileName(path), ": not a regular file (must be a file or a directory)")
 
 
 def regular_bytes(path: Path) -> bytes:
@@ -182,8 +186,8 @@ def _partial(path: Path) -> Path:
 def _drop_leftovers(path: Path) -> None:
     """Remove what processes that are no more began to write under this name; what cannot be removed stays."""
     for partial in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.partial"):
-        number = partial.name.removesuffix(".partial").rpartition(".")[2]
-        if number.isdecimal() and not _alive(int(number)):
+        number = PARTIAL.fullmatch(partial.name)
+        if number and not _alive(int(number[2])):
             if partial.is_dir():
                 shutil.rmtree(partial, ignore_errors=True)
             else:
@@ -235,4 +239,7 @@ def _check_parent(path: Path) -> None:
 
 
 def _cannot_write(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"{path}: cannot be written ({error.strerror or error})")
+    whole = Path(
+        *(PARTIAL.sub(r"\1", part) for part in path.parts)
+    )  # a file may be in a folder that is not complete
+    return ConfigError(f"{whole}: cannot be written ({error.strerror or error})")

@@ -76,6 +76,22 @@ def test_dim_is_axis() -> None:
     assert x.sum(dim=1).tolist() == x.sum(axis=1).tolist() == [2.0, 1.0]
 
 
+def test_axis_and_dim_together_are_refused() -> None:
+    """By every method that takes both names, whether the axis is named or comes by its place."""
+    both = [name for name, method in vars(Methods).items() if "dim" in _parameters(method)]
+    assert len(both) > 10
+    for name in both:
+        before = [1] if name in ("topk", "split", "chunk") else []
+        for given in ({"axis": 0}, {"axis": -1}, {}):
+            with pytest.raises(cr.ConfigError, match=f"{name}: got both axis and dim"):
+                getattr(x, name)(*before, *([] if given else [0]), **given, dim=1)
+        assert str(getattr(x, name)(*before, dim=0)) == str(getattr(x, name)(*before, axis=0))
+
+
+def _parameters(method: object) -> list[str]:
+    return [*inspect.signature(method).parameters] if inspect.isfunction(method) else []
+
+
 def test_methods_take_what_their_ops_take() -> None:
     """A method that forgot an argument of its op would hide it."""
     for name, op in {**cr.ops.all_ops(), **cr.ops.compositions()}.items():

@@ -148,6 +148,12 @@ BAD = {
     ),
     "no minutes": (["demo", "--minutes", "nan"], "--minutes is nan"),
     "negative seed": (["demo", "--seed", "-1"], "seed is -1 (must be from 0 to 2**64 - 1)"),
+    "nearly a command and its family": (["trian", "gpt", "f.txt"], "did you mean train gpt?)"),
+    "nearly a command and a file": (["trian", "f.txt"], "'trian': no such command (did you mean train?)"),
+    "nearly a group": (["rnus", "list"], "did you mean runs list?)"),
+    "nearly a group and its command": (["dtaa", "gett"], "did you mean data get?)"),
+    "nearly a group alone": (["rnus"], "(there are runs list, runs compare, runs report)"),
+    "joined by a dash": (["data-list"], "did you mean data list?)"),
     "nearly a subcommand": (["data", "gett"], "'data gett': no such command (did you mean data get?)"),
     "a group alone": (["runs"], "runs: no command alone (there are runs list, runs compare, runs report)"),
     "a value for a switch by its place": (

@@ -6,10 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.data import Batches, DocumentBatches, Encoded, LabeledBatches, PairBatches, SpecialIds
+from chainrule.data import (
+    Batches,
+    DocumentBatches,
+    Encoded,
+    LabeledBatches,
+    MaskedBatches,
+    PairBatches,
+    SpecialIds,
+)
 from chainrule.data.batches.padded import IGNORE
 from chainrule.doctor import Code, Finding
 from chainrule.models import make
@@ -65,6 +74,32 @@ def test_rows_without_a_target() -> None:
         and "8 of 48 rows" in finding.measured
         and "first row 2 of step 0" in finding.measured
     )
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_masked_rows_without_a_target(planted: bool) -> None:
+    """In a short row chance may select no word; where more rows are without a target it is a fault."""
+    sizes = {**SIZES, "block_size": 16, "vocab_size": 40}
+    cr.seed(0)
+    model = make("bert", **sizes)
+    text = np.random.default_rng(0).integers(4, 40, 4000)
+    source = MaskedBatches(
+        Encoded.of([text]), special=SpecialIds(1, 2, 3), vocab_size=40, batch_size=32, block_size=16
+    )
+    inner = source.batch
+
+    def batch(step: int) -> Any:
+        inputs, targets = inner(step)
+        targets[:: 4 if planted else 99, :] = IGNORE
+        return inputs, targets
+
+    source.batch = batch  # type: ignore[method-assign]
+    trainer = Trainer(model, source, [], TrainConfig())
+    (finding,) = (f for f in trainer.examine() if f.about == "targets")
+    rows = int(finding.measured.split()[0])
+    assert rows > 0.05 * 256, "a short row has often no target"
+    expected = (Code.TARGETS_MISSING, "problem") if planted else (Code.TARGETS_CHANCE, "ok")
+    assert (finding.code, finding.level) == expected
 
 
 def test_documents_that_are_cut() -> None:

@@ -120,7 +120,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
             "must be a regular expression",
         ),
         (_set("pre_tokenizer", "pretokenizers", 0, "behavior", "Kept"), "behavior 'Kept' is not supported"),
-        (_set("added_tokens", 7), "added_tokens is a int"),
+        (_set("added_tokens", 7), "added_tokens is an int"),
         (_set("added_tokens", 0, "id", "x"), "must have a content and an id"),
         (_set("model", "dropout", 0.1), "dropout 0.1"),
         (_set("model", "merges", 0, "a b c"), "merge 0"),

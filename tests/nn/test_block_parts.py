@@ -118,3 +118,15 @@ def test_a_bias_is_repeated_for_every_position(B: int, T: int, n_in: int, n_out:
     y.backward(dy)
     np.testing.assert_allclose(layer.bias.grad, dy.sum(axis=(0, 1)), rtol=1e-12, atol=1e-14)
     assert cr.gradcheck(ops.linear, x, layer.weight.data, layer.bias.data) < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [bool, np.float32])
+def test_one_column_of_a_mask_stands_for_all_keys(dtype: type) -> None:
+    """With a prefix too, whose keys are seen in any case."""
+    cr.seed(1)
+    layer = nn.MultiHeadAttention(8, 2).eval()
+    layer.prefix = nn.KeyValuePrefix(3, 2, 4)
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype(np.float32)
+    column = np.array([[1], [0], [1], [1], [0]], dtype)[None, None]  # (1, 1, T, 1)
+    whole = np.repeat(column, 5, axis=-1)
+    np.testing.assert_array_equal(layer(x, mask=column).numpy(), layer(x, mask=whole).numpy())

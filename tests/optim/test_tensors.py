@@ -135,7 +135,7 @@ def test_a_group_with_the_rate_of_all_takes_exactly_that_rate() -> None:
         ([], "got no parameters"),
         (nn.Linear(2, 2), r"got a Linear \(must be tensors: model\.parameters\(\)"),
         ([{"params": [cr.ones(1, requires_grad=True)], "lr": "high"}], "lr of a group is 'high'"),
-        ([3], "got a int among the parameters"),
+        ([3], "got an int among the parameters"),
         ([{"lr": 1.0}], "has no 'params'"),
         ([{"params": [cr.ones(1, requires_grad=True)], "lrr": 1.0}], "did you mean lr"),
         ([{"params": [cr.ones(1, requires_grad=True)], "lr": -1.0}], "at least 0"),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.cli import main
 from chainrule.data import Encoded, LabeledBatches, MaskedBatches, SpecialIds
 from chainrule.errors import ConfigError
 from chainrule.models import BERTClassifier, Model, fine_tune, make
 from chainrule.train import TrainConfig
 from chainrule.train.log import Logger
 from chainrule.train.trainer import Trainer
+from chainrule.types import IGNORE
 
 SPECIAL = SpecialIds(cls=1, sep=2, mask=3)
 SIZES: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 32, "n_hidden": 64}
@@ -106,3 +109,43 @@ def test_rows_to_evaluate_on_are_counted_as_they_are_packed() -> None:
     for limit, used in ((8, 8), (100, rows)):
         share = task.share(model, task.eval_batches(model, batch_size=4, limit=limit))
         assert share == (used, rows, "windows")
+
+
+def words(n: int) -> str:
+    """A text of so many words."""
+    return " ".join(np.random.default_rng(0).choice(["red", "green", "blue", "black", "white"], n))
+
+
+def test_every_window_is_evaluated_on() -> None:
+    """Also those that fill no batch, and no more of them than are asked for."""
+    corpus = cr.data.Corpus("text", "file", words(2000))
+    task = cr.tasks.MaskedLMTask.of(corpus)
+    model = make("bert", **SIZES | {"vocab_size": task.tokenizer.vocab_size})
+    rows = task.eval_rows(model)
+    assert rows % 4, "the last batch must have fewer rows for this test"
+    batches = task.eval_batches(model, batch_size=4, limit=10_000)
+    assert [len(targets) for _, targets in batches] == [4] * (rows // 4) + [rows % 4]
+    assert str(task.share(model, batches)) == f"all {rows} windows"
+    some = task.eval_batches(model, batch_size=4, limit=6)
+    assert [len(targets) for _, targets in some] == [4, 2]
+    np.testing.assert_array_equal(some[0][0].ids, batches[0][0].ids)
+    read = np.concatenate([np.where(y == IGNORE, x.ids, y)[x.mask] for x, y in batches])
+    text = read[~np.isin(read, list(task.tokenizer.special_ids.values()))]
+    assert sorted(text) == sorted(task.validation.ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("one line of text here\n", "training text: "), (words(40), "tokens, none of them hidden")],
+)
+def test_too_little_text_is_refused(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.txt").write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        main(
+            ["train", "bert", str(tmp_path / "one.txt"), "--block-size", "16", "--out", str(tmp_path / "run")]
+        )
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and message in err and "more text" in err
+    assert not (tmp_path / "run").exists()

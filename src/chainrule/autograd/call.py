@@ -104,13 +104,6 @@ def unpacked(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else args
 
 
-def renamed(name: str, constants: dict[str, Any]) -> dict[str, Any]:
-    """`dim` as `axis`."""
-    if "axis" in constants:
-        raise ConfigError(f"{name}: got both axis and dim (they are one argument: give one of them)")
-    return {"axis" if key == "dim" else key: value for key, value in constants.items()}
-
-
 def explained(
     error: Exception, name: str, taken: inspect.Signature, args: Sequence[Any], constants: Mapping[str, Any]
 ) -> ChainruleError:

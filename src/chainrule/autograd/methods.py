@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from chainrule.autograd.types import Array, Axis, Shape
-from chainrule.calls import answering_methods
+from chainrule.calls import answering_methods, one_axis_methods
 from chainrule.errors import ConfigError, GraphError, ShapeError
 from chainrule.torch_names import METHODS, Elsewhere
 
@@ -197,51 +197,47 @@ class Methods:
 
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Sum over `axis`."""
-        return self.ops["sum"](self, axis=axis if dim is None else dim, keepdims=keepdims)
+        return self.ops["sum"](self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Mean over `axis`."""
-        return self.ops["mean"](self, axis=axis if dim is None else dim, keepdims=keepdims)
+        return self.ops["mean"](self, axis=axis, keepdims=keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Maximum over `axis` (`argmax` says where)."""
-        return self.ops["max"](self, axis=axis if dim is None else dim, keepdims=keepdims)
+        return self.ops["max"](self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Minimum over `axis` (`argmin` says where)."""
-        return self.ops["min"](self, axis=axis if dim is None else dim, keepdims=keepdims)
+        return self.ops["min"](self, axis=axis, keepdims=keepdims)
 
     def prod(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Product over `axis`."""
-        return self.ops["prod"](self, axis=axis if dim is None else dim, keepdims=keepdims)
+        return self.ops["prod"](self, axis=axis, keepdims=keepdims)
 
     def norm(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Euclidean norm over `axis`."""
-        return self.ops["norm"](self, axis=axis if dim is None else dim, keepdims=keepdims)
+        return self.ops["norm"](self, axis=axis, keepdims=keepdims)
 
     def var(
         self, axis: Axis = None, keepdims: bool = False, *, correction: float = 0, dim: Axis = None
     ) -> Tensor:
         """Variance over `axis`, Σ (x - mean)² / (n - correction)."""
-        return self.ops["var"](
-            self, axis=axis if dim is None else dim, keepdims=keepdims, correction=correction
-        )
+        return self.ops["var"](self, axis=axis, keepdims=keepdims, correction=correction)
 
     def std(
         self, axis: Axis = None, keepdims: bool = False, *, correction: float = 0, dim: Axis = None
     ) -> Tensor:
         """Standard deviation over `axis`, the root of `var`."""
-        return self.ops["std"](
-            self, axis=axis if dim is None else dim, keepdims=keepdims, correction=correction
-        )
+        return self.ops["std"](self, axis=axis, keepdims=keepdims, correction=correction)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None) -> Tensor:
         """The index of the largest element along `axis`, or in the flattened tensor; the first of equal ones."""
-        return self.ops["argmax"](self, axis=axis if dim is None else dim, keepdims=keepdims)
+        return self.ops["argmax"](self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None) -> Tensor:
         """The index of the smallest element along `axis`, or in the flattened tensor; the first of equal ones."""
-        return self.ops["argmin"](self, axis=axis if dim is None else dim, keepdims=keepdims)
+        return self.ops["argmin"](self, axis=axis, keepdims=keepdims)
 
     def all(self) -> bool:
         """Whether every element is true (not 0)."""
@@ -255,27 +251,27 @@ class Methods:
 
     def cumsum(self, axis: int = -1, *, dim: int | None = None) -> Tensor:
         """Running sums along `axis`."""
-        return self.ops["cumsum"](self, axis=axis if dim is None else dim)
+        return self.ops["cumsum"](self, axis=axis)
 
     def sort(
         self, axis: int = -1, *, descending: bool = False, dim: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """The values in order along `axis`, and the indices they come from."""
-        return self.ops["sort"](self, axis=axis if dim is None else dim, descending=descending)  # type: ignore[return-value]
+        return self.ops["sort"](self, axis=axis, descending=descending)  # type: ignore[return-value]
 
     def topk(self, k: int, axis: int = -1, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
         """The `k` largest values along `axis`, largest first, and their indices."""
-        return self.ops["topk"](self, k, axis=axis if dim is None else dim)  # type: ignore[return-value]
+        return self.ops["topk"](self, k, axis=axis)  # type: ignore[return-value]
 
     def split(
         self, size: int | Sequence[int], axis: int = 0, *, dim: int | None = None
     ) -> tuple[Tensor, ...]:
         """Pieces of `size` along `axis` (the last may be smaller), or of the sizes of a list."""
-        return self.ops["split"](self, size, axis=axis if dim is None else dim)  # type: ignore[return-value]
+        return self.ops["split"](self, size, axis=axis)  # type: ignore[return-value]
 
     def chunk(self, chunks: int, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
         """At most `chunks` pieces of equal size along `axis` (the last may be smaller)."""
-        return self.ops["chunk"](self, chunks, axis=axis if dim is None else dim)  # type: ignore[return-value]
+        return self.ops["chunk"](self, chunks, axis=axis)  # type: ignore[return-value]
 
     # -- shapes -----------------------------------------------------------------------------------------------
 
@@ -289,11 +285,11 @@ class Methods:
 
     def squeeze(self, axis: Axis = None, *, dim: Axis = None) -> Tensor:
         """Without the axes of size 1, or without those of `axis`."""
-        return self.ops["squeeze"](self, axis=axis if dim is None else dim)
+        return self.ops["squeeze"](self, axis=axis)
 
     def unsqueeze(self, axis: int | None = None, *, dim: int | None = None) -> Tensor:
         """With a new axis of size 1 at `axis`."""
-        return self.ops["unsqueeze"](self, axis=axis if dim is None else dim)
+        return self.ops["unsqueeze"](self, axis=axis)
 
     def transpose(self, *axes: int) -> Tensor:
         """The axes in another order (reversed by default). Two of them are swapped by `swapaxes`."""
@@ -324,6 +320,7 @@ class Methods:
         return self.ops["pad"](self, widths, value=value)
 
 
+one_axis_methods(Methods)
 answering_methods(Methods)
 
 

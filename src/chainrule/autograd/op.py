@@ -17,22 +17,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd.call import (
-    FLOAT32,
-    FOREIGN,
-    check_dtypes,
-    explained,
-    operands,
-    renamed,
-    signature,
-    unpacked,
-)
+from chainrule.autograd.call import FLOAT32, FOREIGN, check_dtypes, explained, operands, signature, unpacked
 from chainrule.autograd.deferred import ValueAndGrad, defer
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Work, is_float
-from chainrule.calls import shown
+from chainrule.calls import renamed, shown
 from chainrule.errors import ChainruleError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]

@@ -51,9 +51,12 @@ COMMANDS = {
     "train bert-tagger": ("train.family:bert-tagger", "train a BERT to label words"),
     "train bert-embedder": ("train.family:bert-embedder", "train a BERT to turn texts into vectors, on pairs of texts"),
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
+    "tune": ("tune.tune:", "tune a trained model: LoRA, adapters, prefixes, or all weights"),
     "tune show-mask": ("tune.show_mask", "show which tokens of conversations are trained in instruction tuning"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": ("evaluate", "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),
+    "align reward": ("align.reward", "train a reward model: which of two answers is preferred, as one number each"),
+    "align dpo": ("align.dpo", "teach a language model which of two answers is preferred, by DPO"),
     "sample": ("sample", "generate text with a trained model"),
     "embed": ("embed", "turn texts into vectors, or show which are near each other"),
     "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),
@@ -77,6 +80,10 @@ COMMANDS = {
     "tokenize decode": ("tokenize.decode", "print the text of token ids"),
     "tokenize show": ("tokenize.show", "show the tokens of a text, or how they are learned"),
     "count": ("count:family", "count the parameters, operations and memory of a model before making it"),
+    "scale plan": ("scale.plan", "plan a scaling study, or what to train with a compute budget"),
+    "scale run": ("scale.run", "train every model of a plan, each as a run, and write their results as one table"),
+    "scale fit": ("scale.fit", "fit a scaling law to a table of runs, with intervals and doubts"),
+    "scale predict": ("scale.predict", "predict the loss of a run by a fitted law"),
     "doctor": ("doctor", "examine this machine, the data for a model, or how a run went"),
 }  # fmt: skip
 
@@ -283,11 +290,14 @@ def _overview(group: str = "") -> str:
 def _suggestion(args: list[str]) -> str:
     """Of the commands that begin with the same word, if there are any, the one that was meant, or all."""
     known = [name for name, (_, about) in COMMANDS.items() if about]
-    group = {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}
-    meant = group or {name: name for name in (*known, "--help", "--version")}
-    if not group and (hint := command_hint(args[0])):
+    if group := {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}:
+        near = closest(args[1], group) if args[1:] else []
+        return f"did you mean {group[near[0]]}?" if near else f"there are {', '.join(group.values())}"
+    if hint := command_hint(args[0]):
         return hint
-    for said in args[1:2] if group else (" ".join(args[:2]), args[0]):
-        if near := closest(said, meant):
-            return f"did you mean {meant[near[0]]}?"
-    return f"there are {', '.join(group.values() or known)}"
+    alone = (*COMMANDS, "--help", "--version")  # what can be typed as it is
+    near = closest(args[0], {*known, *alone, *(name.split()[0] for name in known)})
+    if not near:
+        return f"there are {', '.join(known)}"
+    meant = next((name for name in (" ".join([*near, *args[1:2]]), *near) if name in alone), None)
+    return f"did you mean {meant}?" if meant else _suggestion([*near, *args[1:]])

@@ -30,6 +30,7 @@ from chainrule.data.read.documents import Document, read_documents
 from chainrule.data.read.labeled import Labeled, label_ids, labeled_rows, read_labeled
 from chainrule.data.read.names import Names, read_names
 from chainrule.data.read.parallel import PairCorpus, load_pairs
+from chainrule.data.read.preferences import Comparison, PreferenceCorpus, load_preferences
 from chainrule.data.read.questions import Question, read_questions
 from chainrule.data.read.reading import Reading
 from chainrule.data.read.tagged import Tagged, read_tagged
@@ -40,14 +41,14 @@ from chainrule.types import IGNORE
 
 __all__ = [
     "BUILT_IN", "CHOSEN", "IGNORE", "RULES", "Bag", "BagBatches", "BatchSource", "Batches", "Cleaner", "Columns",
-    "Conversation", "ConversationBatches", "ConversationCorpus", "Corpus", "Document", "DocumentBatches", "Encoded",
-    "LabelCorpus", "Labeled", "LabeledBatches", "Masked", "MaskedBatches", "MaskingRule", "Mixture", "NGrams",
-    "Names", "Order", "PackedBatches", "Pair", "PairBatches", "PairCorpus", "Parts", "Question", "Reading", "Report",
-    "Rule", "Segmented", "Shards", "SpecialIds", "Split", "Streams", "Tagged", "TaggedBatches", "Turn", "TwinBatches",
-    "Twins", "available", "balanced", "build", "encode_words", "label_ids", "labeled_rows", "load",
-    "load_conversations", "load_labels", "load_pairs", "load_tags", "load_text", "pad", "padded", "read_documents",
-    "read_labeled", "read_names", "read_questions", "read_tagged", "segment_mask", "segmented", "shift", "split",
-    "spread", "windows"
+    "Comparison", "Conversation", "ConversationBatches", "ConversationCorpus", "Corpus", "Document", "DocumentBatches",
+    "Encoded", "LabelCorpus", "Labeled", "LabeledBatches", "Masked", "MaskedBatches", "MaskingRule", "Mixture",
+    "NGrams", "Names", "Order", "PackedBatches", "Pair", "PairBatches", "PairCorpus", "Parts", "PreferenceCorpus",
+    "Question", "Reading", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split", "Streams", "Tagged",
+    "TaggedBatches", "Turn", "TwinBatches", "Twins", "available", "balanced", "build", "encode_words", "label_ids",
+    "labeled_rows", "load", "load_conversations", "load_labels", "load_pairs", "load_preferences", "load_tags",
+    "load_text", "pad", "padded", "read_documents", "read_labeled", "read_names", "read_questions", "read_tagged",
+    "segment_mask", "segmented", "shift", "split", "spread", "windows"
 ]  # fmt: skip
 
 lazy.names(__name__)

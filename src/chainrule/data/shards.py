@@ -29,7 +29,7 @@ from chainrule.data.encoded import Encoded
 from chainrule.data.read.columns import no_table
 from chainrule.data.read.documents import Document
 from chainrule.data.splits import Split
-from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.errors import ConfigError, DataError, FormatError, kind_of
 from chainrule.files import check_regular, flush, new_folder, regular_bytes
 from chainrule.text import Tokenizer, from_dict
 
@@ -249,7 +249,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(f"{path}: is not valid JSON ({error})") from error
     if not isinstance(value, dict):
-        raise FormatError(f"{path}: holds a {type(value).__name__} (must be an object)")
+        raise FormatError(f"{path}: holds {kind_of(value)} (must be an object)")
     return value
 
 

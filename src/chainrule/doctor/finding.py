@@ -18,6 +18,7 @@ class Code(StrEnum):
 
     # Before the first step: the data, the first loss, the cost.
     TARGETS_OK = auto()
+    TARGETS_CHANCE = auto()
     TARGETS_MISSING = auto()
     LABELS_OK = auto()
     LABELS_FEW = auto()

@@ -67,7 +67,10 @@ UNUSED = 0.3
 quarter of a WordPiece vocabulary of 4,000. Beyond that the tokenizer was made for another text."""
 
 EMPTY = 0.05
-"""Fraction of rows without a target. A short row of masked text may have none by chance."""
+"""Fraction of rows without a target, beyond those that chance leaves without one."""
+
+CHANCE = 4.0
+"""Standard errors by which a fraction may be above the one that is expected: by chance one in 30,000 is."""
 
 CUT = 0.05
 """Fraction of documents that lose their end. A choice: one in twenty teaches the model not to end."""

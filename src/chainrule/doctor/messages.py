@@ -48,6 +48,8 @@ _OVERFLOW = "Numbers grew beyond what a float holds, or something was divided by
 MESSAGES = {
     # -- before the first step --------------------------------------------------------------------------------
     Code.TARGETS_OK: Message("ok", "targets", _TARGETS, "Every row has something to learn."),
+    Code.TARGETS_CHANCE: Message("ok", "targets", _TARGETS,
+        "As many as chance leaves without one: the words to guess are drawn, anew in each epoch."),
     Code.TARGETS_MISSING: Message("problem", "targets", _TARGETS + ", first row {row} of step {step}",
         "These rows cost time and teach nothing; a batch of only these rows has no loss.",
         "Leave out examples of fewer than two tokens; check what marks a target as ignored."),

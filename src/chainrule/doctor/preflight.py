@@ -6,6 +6,7 @@ gradients and the random stream are as before.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -56,7 +57,8 @@ def examine(
     """
     first = [batches.batch(step) for step in range(BATCHES)]
     rows = tokens_of(batches)
-    found = [_targets(model, first), *_labels(model.config, batches), *_truncated(batches)]
+    chance = getattr(batches, "without_target", 0.0)
+    found = [_targets(model, first, chance), *_labels(model.config, batches), *_truncated(batches)]
     fits = _fits(model.config, tokenizer, rows)
     if rows and fits.level == "ok" and tokenizer is not None:
         own = {name: ids for name, ids in rows.items() if _limit(model.config, name) is None}
@@ -90,8 +92,8 @@ def sample(ids: Array) -> Array:
     return np.concatenate([ids[start : start + size] for start in starts])
 
 
-def _targets(model: Model, batches: list[tuple[Any, Array]]) -> Finding:
-    """Has every row something to learn, in any part of the loss?"""
+def _targets(model: Model, batches: list[tuple[Any, Array]], chance: float) -> Finding:
+    """Has every row something to learn, in any part of the loss, but for those that chance leaves without a target?"""
     rows = [
         (step, row, any(model.counts(take(inputs, slice(row, row + 1)), targets[row : row + 1])))
         for step, (inputs, targets) in enumerate(batches)
@@ -101,6 +103,8 @@ def _targets(model: Model, batches: list[tuple[Any, Array]]) -> Finding:
     said = {"empty": len(empty), "rows": len(rows), "batches": len(batches)}
     if not empty:
         return finding(Code.TARGETS_OK, **said)
+    if len(empty) <= len(rows) * chance + limits.CHANCE * math.sqrt(len(rows) * chance * (1 - chance)):
+        return finding(Code.TARGETS_CHANCE, **said)
     level: Level = "problem" if len(empty) > limits.EMPTY * len(rows) else "note"
     return finding(Code.TARGETS_MISSING, level, **said, row=empty[0][1], step=empty[0][0])
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from chainrule.text import Conventions
 
 MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
+MOST_SHIFT = 1e6  # of a logit, far beyond those of any model
 MOST_SAMPLES = 1_000_000_000  # texts for a prompt, which are written one after the other
 
 
@@ -68,12 +69,12 @@ class Sampling(Fields):
         check.require(warm, "temperature", rule="must be 0, the likeliest token, or positive")
         check.whole(1, None, "top_k")
         check.between(0, 1, "top_p", "min_p", "typical")
-        penalty = math.isfinite(self.repetition_penalty) and self.repetition_penalty > 0
-        check.require(penalty, "repetition_penalty", rule="must be positive; 1 is none")
-        check.finite("frequency_penalty", "presence_penalty")
+        penalty = 1 / MOST_SHIFT <= self.repetition_penalty <= MOST_SHIFT
+        check.require(penalty, "repetition_penalty", rule="must be from 1e-6 to 1e6; 1 is none")
+        check.between(-MOST_SHIFT, MOST_SHIFT, "frequency_penalty", "presence_penalty")
         for token, bias in self.logit_bias.items():
-            if not bias < math.inf:
-                rule = "must be a number, or -inf"
+            if not (abs(bias) <= MOST_SHIFT or bias == -math.inf):
+                rule = "must be from -1e6 to 1e6, or -inf"
                 raise ConfigError("sample: ", Setting("logit_bias"), f" of token {token} is {bias} ({rule})")
         listed = isinstance(self.stop, tuple | list) and all(self.stop)
         check.require(listed, "stop", rule="must be a list of strings, none of them empty")

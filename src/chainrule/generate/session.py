@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd import no_grad
-from chainrule.errors import ConfigError, Setting
+from chainrule.errors import ConfigError, Setting, kind_of
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.decoder import Decoder
 from chainrule.models import LanguageModel, NGram
@@ -150,7 +150,7 @@ class PrefixCache:
 def check_fp32(model: Any, weights: str) -> None:
     if weights != "fp32":
         raise ConfigError(
-            *("sample: ", Setting("weights"), f" is {weights}, the model is a {type(model).__name__} "),
+            *("sample: ", Setting("weights"), f" is {weights}, the model is {kind_of(model)} "),
             "(must be fp32: other formats are for language models with a cache or a state)",
         )
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import DataError, FormatError
+from chainrule.errors import FormatError
 from chainrule.files import check_regular
+from chainrule.io.files import cannot_read
 
 
 def map_file(path: Path) -> memoryview:
@@ -24,7 +25,7 @@ def map_file(path: Path) -> memoryview:
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+        raise cannot_read(path, error) from error
 
 
 def widen_bf16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:

@@ -1,11 +1,13 @@
-"""Reading whole files."""
+"""Reading files, and errors that name them."""
 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from chainrule.errors import DataError
+from chainrule.errors import ChainruleError, DataError, FileName, FormatError
 from chainrule.files import regular_bytes
 
 
@@ -14,4 +16,19 @@ def read_bytes(path: Path) -> bytes:
     try:
         return regular_bytes(path).removeprefix(BOM_UTF8)
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+        raise cannot_read(path, error) from error
+
+
+def cannot_read(path: Path, error: OSError) -> DataError:
+    return DataError(FileName(path), f": cannot be read ({error.strerror})")
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of what is inside are about this file: a message that names none begins with its name."""
+    try:
+        yield
+    except ChainruleError as error:
+        if isinstance(error.args[0], FileName):
+            raise
+        raise FormatError(FileName(path), f": {error}") from error

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from chainrule.errors import ChainruleError, ConfigError, FormatError
+from chainrule.errors import ConfigError, FormatError, kind_of
 from chainrule.files import new_file
 from chainrule.io.binary import Cursor, map_file
+from chainrule.io.files import naming
 from chainrule.io.hf.weights import halves_to_pairs, pairs_to_halves
 from chainrule.io.lazy import Arrays, Matrix, later
 from chainrule.io.opened import Opened
@@ -58,20 +59,15 @@ def read_model(path: Path) -> Model:
 
 def open_model(path: Path) -> Opened:
     """The same, with its weights where they are."""
-    content = map_file(path)
-    try:
-        config = _config(Cursor(content))
-        return _opened(config, Cursor(content, struct.calcsize(HEADER)))
-    except ChainruleError as error:
-        raise FormatError(f"{path}: {error}") from error
+    with naming(path):
+        content = map_file(path)
+        return _opened(_config(Cursor(content)), Cursor(content, struct.calcsize(HEADER)))
 
 
 def read_tokenizer(path: Path, vocab_size: int | None = None) -> SentencePieceBPETokenizer:
     """The tokenizer in a file; the file does not store the number of tokens. Without it, all that are there."""
-    try:
+    with naming(path):
         return _tokenizer(Cursor(map_file(path)), vocab_size)
-    except ChainruleError as error:
-        raise FormatError(f"{path}: {error}") from error
 
 
 def find_tokenizer(model: Path, vocab_size: int) -> Path:
@@ -86,7 +82,7 @@ def find_tokenizer(model: Path, vocab_size: int) -> Path:
 def write(model: Model, tokenizer: Tokenizer, folder: Path) -> None:
     """model.bin and tokenizer.bin in `folder`."""
     if not isinstance(model, Llama):
-        raise ConfigError(f"llama2c: cannot hold a {type(model).__name__} (must be a Llama)")
+        raise ConfigError(f"llama2c: cannot hold {kind_of(model)} (must be a Llama)")
     c = model.config
     if (c.rope_base, c.norm_eps) != (ROPE_BASE, NORM_EPS):
         raise ConfigError(

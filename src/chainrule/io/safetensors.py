@@ -14,8 +14,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 from chainrule.io.binary import map_file, widen_bf16
+from chainrule.io.files import naming
 from chainrule.io.lazy import Arrays as Arrays
 from chainrule.io.lazy import Lazy, Matrix
 
@@ -59,10 +60,8 @@ def _parts(arrays: Mapping[str, Matrix]) -> Iterator[bytes | memoryview]:
 
 def read(path: Path) -> Arrays:
     """The arrays of a file, mapped into memory."""
-    try:
+    with naming(path):
         return decode(map_file(path))
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
 
 
 def decode(content: bytes | memoryview) -> Arrays:
@@ -97,7 +96,7 @@ def _header(content: memoryview) -> tuple[dict[str, Any], memoryview]:
             raise
         raise FormatError(f"the header is not valid JSON ({error})") from error
     if not isinstance(header, dict):
-        raise FormatError(f"the header is a {type(header).__name__} (must be an object)")
+        raise FormatError(f"the header is {kind_of(header)} (must be an object)")
     return header, content[8 + size :]
 
 

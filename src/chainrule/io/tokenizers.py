@@ -19,11 +19,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import ChainruleError, DataError, FormatError
+from chainrule.errors import ChainruleError, DataError, FormatError, kind_of
 from chainrule.files import check_regular, write
 from chainrule.io import llama2c
 from chainrule.io.bpe_files import holds_ranks, read_gpt2, read_tiktoken
-from chainrule.io.files import read_bytes
+from chainrule.io.files import naming, read_bytes
 from chainrule.io.gguf.file import read_settings
 from chainrule.io.gguf.tokenizers import read_tokenizer
 from chainrule.io.hf.tokenizers import bpe, chars, pipeline, sentencepiece_bpe, unigram, wordpiece
@@ -51,18 +51,19 @@ def load_tokenizer(path: str | Path, *, pattern: str | None = None) -> Tokenizer
     if not path.exists():
         raise DataError(f"{path}: no such file (must be a tokenizer's file, or a run; nothing is fetched)")
     check_regular(path)
-    try:
-        return _read(path, pattern)
-    except ChainruleError as error:
-        raise FormatError(f"{path}: {error}") from error
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: byte {error.start} is not UTF-8 (must be a tokenizer's file)") from error
-    except json.JSONDecodeError as error:
-        raise FormatError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from error
-    except (OverflowError, ValueError) as error:  # a number with thousands of digits
-        raise FormatError(f"{path}: {error}") from error
-    except RecursionError as error:
-        raise FormatError(f"{path}: nested too deeply (must be a tokenizer's JSON)") from error
+    with naming(path):
+        try:
+            return _read(path, pattern)
+        except ChainruleError:
+            raise
+        except UnicodeDecodeError as error:
+            raise FormatError(f"byte {error.start} is not UTF-8 (must be a tokenizer's file)") from error
+        except json.JSONDecodeError as error:
+            raise FormatError(f"line {error.lineno} is not JSON ({error.msg})") from error
+        except (OverflowError, ValueError) as error:  # a number with thousands of digits
+            raise FormatError(str(error)) from error
+        except RecursionError as error:
+            raise FormatError("nested too deeply (must be a tokenizer's JSON)") from error
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: str | Path, *, hugging_face: bool = False) -> None:
@@ -101,9 +102,7 @@ def _read(path: Path, pattern: str | None) -> Tokenizer:
         return wordpiece.read_vocab_txt(content, config=path.with_name("tokenizer_config.json"))
     description = json.loads(content.decode("utf-8", "surrogatepass"))
     if not isinstance(description, dict):
-        raise FormatError(
-            f"holds a {type(description).__name__} (must be an object that describes a tokenizer)"
-        )
+        raise FormatError(f"holds {kind_of(description)} (must be an object that describes a tokenizer)")
     return described_tokenizer(description)
 
 

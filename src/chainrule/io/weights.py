@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import files
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, kind_of
 from chainrule.io import safetensors
 from chainrule.nn import Layer
 
@@ -24,7 +24,7 @@ def save(model: Layer | Mapping[str, npt.NDArray[Any]], path: str | PathLike[str
     >>> save(model, "model.safetensors")  # doctest: +SKIP
     """
     if not isinstance(model, Layer | Mapping):
-        raise ConfigError(f"save: got a {type(model).__name__} (must be a layer or its state_dict())")
+        raise ConfigError(f"save: got {kind_of(model)} (must be a layer or its state_dict())")
     if not isinstance(path, str | PathLike):
         raise ConfigError(
             f"save: got {type(path).__name__} as a path (call: save(model, 'model.safetensors'))"
@@ -41,6 +41,6 @@ def save(model: Layer | Mapping[str, npt.NDArray[Any]], path: str | PathLike[str
 def load_into(path: str | PathLike[str], model: L) -> L:
     """Read a file of `save` into a model that has the same names and shapes; returns the model."""
     if not isinstance(model, Layer):
-        raise ConfigError(f"load: got a {type(model).__name__} (must be a layer to load the weights into)")
+        raise ConfigError(f"load: got {kind_of(model)} (must be a layer to load the weights into)")
     model.load({name: np.asarray(array) for name, array in safetensors.read(Path(path)).items()})
     return model

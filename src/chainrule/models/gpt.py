@@ -164,7 +164,7 @@ class GPT(TransformerLM):
         positions = np.arange(hidden.shape[1]) if texts is None else texts.positions
         hidden = hidden + self.wpe(positions)  # (B, T, C) + (T, C), or (B, T, C) with texts apart
         for block in self.h:
-            hidden = self.through(block, hidden, texts)
+            hidden = self.through(block, hidden, *([] if texts is None else [texts]))
         return self.ln_f(self.of_tokens(hidden))
 
 

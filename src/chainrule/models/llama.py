@@ -196,5 +196,5 @@ class Llama(TransformerLM):
             hidden = hidden * self.config.n_embd**0.5
         texts = self.texts_of(segments)
         for block in self.layers:
-            hidden = self.through(block, hidden, texts)
+            hidden = self.through(block, hidden, *([] if texts is None else [texts]))
         return self.norm(self.of_tokens(hidden))

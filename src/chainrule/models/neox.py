@@ -147,5 +147,5 @@ class NeoX(TransformerLM):
         hidden = self.embed_in(self.checked(ids))  # (B, T, C)
         texts = self.texts_of(segments)
         for block in self.layers:
-            hidden = self.through(block, hidden, texts)
+            hidden = self.through(block, hidden, *([] if texts is None else [texts]))
         return self.final_layer_norm(self.of_tokens(hidden))

@@ -7,6 +7,8 @@ does not know which words matter here: its head is told by a bag of words too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 EVALUATIONS = 20  # of a training, at most
@@ -82,12 +84,22 @@ def tuning_warning(lr: float, pretraining: float) -> str:
     return f"learning rate {lr:g}, in the pretraining {pretraining:g} ({rule})"
 
 
-RULES = {"bert-classifier": for_bert, "bow-classifier": for_bag_of_words}  # by family
+def for_preferences(pairs: int, *, lr: float) -> Suited:
+    """For a model that has learned already and soon knows each of these pairs of answers."""
+    return Suited({}, passes(pairs, 3, batch_size=16) | {"lr": lr, "weight_decay": 0.0}, pairs)
 
 
-def chosen(family: str) -> dict[str, Any]:
-    """The fields that are chosen for a new model of this family unless given: its value, None if the texts decide."""
-    if family not in RULES:
+RULES: dict[str, Callable[[int], Suited]] = {  # by family, or by method of alignment
+    "bert-classifier": for_bert,
+    "bow-classifier": for_bag_of_words,
+    "dpo": partial(for_preferences, lr=5e-5),
+    "reward": partial(for_preferences, lr=1e-4),
+}
+
+
+def chosen(name: str) -> dict[str, Any]:
+    """The fields that are chosen by the rule of this name unless given: the value, None if the texts decide."""
+    if name not in RULES:
         return {}
-    few, many = (found.sizes | found.training for found in map(RULES[family], (FEW - 1, 10 * FEW)))
+    few, many = (found.sizes | found.training for found in map(RULES[name], (FEW - 1, 10 * FEW)))
     return {name: value if many[name] == value else None for name, value in few.items()}

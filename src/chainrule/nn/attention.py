@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
@@ -81,6 +83,8 @@ class MultiHeadAttention(Layer):
         k, v = self.k_proj(source), self.v_proj(source)
         k, v = self._split(k, self.kv_heads), self._split(v, self.kv_heads)  # (B, Hk, S, D), (B, Hk, S, Dv)
         if self.prefix is not None:
+            if mask is not None:  # one column may stand for all keys, but not for those of the prefix
+                mask = np.broadcast_to(mask, (*np.shape(mask)[:-1], k.shape[2]))
             k, v = self.prefix(k, v)
             mask = self.prefix.visible(mask)
         p = self.dropout if self.training else 0.0

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from chainrule.autograd import Tensor
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ConfigError, ShapeError, kind_of
 from chainrule.nn.layer import Layer
 
 L = TypeVar("L", bound=Layer)
@@ -34,7 +34,7 @@ class ModuleList(Layer, Generic[L]):
     def append(self, layer: L) -> None:
         """Add a layer at the end."""
         if not isinstance(layer, Layer):
-            raise ConfigError(f"{type(self).__name__}: got a {type(layer).__name__} (must be a layer)")
+            raise ConfigError(f"{type(self).__name__}: got {kind_of(layer)} (must be a layer)")
         setattr(self, str(self._count), layer)
         self._count += 1
 
@@ -61,7 +61,7 @@ class Sequential(Layer):
     def __init__(self, *steps: Callable[[Any], Any]) -> None:
         for i, step in enumerate(steps):
             if not callable(step):
-                raise ConfigError(f"Sequential: got a {type(step).__name__} (must be a layer or a function)")
+                raise ConfigError(f"Sequential: got {kind_of(step)} (must be a layer or a function)")
             setattr(self, str(i), step)
 
     def __len__(self) -> int:

@@ -10,9 +10,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from chainrule.autograd import Tensor
-from chainrule.autograd.call import FOREIGN, as_array, explained, renamed, unpacked
+from chainrule.autograd.call import FOREIGN, as_array, explained, unpacked
 from chainrule.autograd.types import Array
-from chainrule.calls import shown
+from chainrule.calls import renamed, shown
 from chainrule.errors import ChainruleError, ConfigError
 
 P = ParamSpec("P")

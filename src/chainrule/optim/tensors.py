@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, kind_of
 from chainrule.suggest import hinted
 from chainrule.types import Array
 
@@ -57,7 +57,7 @@ def as_block(owner: str, params: Learned, known: Iterable[str]) -> Block:
         return params  # type: ignore[return-value]
     given: Any = params
     if not isinstance(given, Iterable):
-        raise ConfigError(f"{owner}: got a {type(given).__name__} ({RULE})")
+        raise ConfigError(f"{owner}: got {kind_of(given)} ({RULE})")
     listed: list[Any] = [given] if hasattr(given, "requires_grad") else list(given)
     if not listed:
         raise ConfigError(f"{owner}: got no parameters (must be at least one, such as model.parameters())")
@@ -65,7 +65,7 @@ def as_block(owner: str, params: Learned, known: Iterable[str]) -> Block:
     tensors = [tensor for members, _ in groups for tensor in members]
     for tensor in tensors:
         if not hasattr(tensor, "requires_grad"):
-            raise ConfigError(f"{owner}: got a {type(tensor).__name__} among the parameters ({RULE})")
+            raise ConfigError(f"{owner}: got {kind_of(tensor)} among the parameters ({RULE})")
         if tensor.record is not None:
             raise ConfigError(
                 f"{owner}: {tensor.name} is computed (must be a leaf: a Param, or a Tensor of your own)"

@@ -201,7 +201,7 @@ def _texts(tokenizer: Tokenizer, inputs: Any, targets: Array) -> list[dict[str, 
         for name in (name for name in TOKENS if name in fields):
             key, mask_key = ("text", "mask") if name == "ids" else (name, f"{name}_mask")
             ids, mask = fields[name][number], fields.get(mask_key)
-            row[key] = tokenizer.decode(ids if mask is None else ids[mask[number]])
+            row[key] = tokenizer.decode(ids.reshape(-1) if mask is None else ids[mask[number]])
         wanted = np.atleast_1d(wanted)
         label = targets.ndim == 1 and not isinstance(inputs, np.ndarray)  # a class, not a token
         kept = wanted[wanted != IGNORE]

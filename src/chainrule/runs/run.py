@@ -16,9 +16,10 @@ from chainrule.autograd import precision
 from chainrule.data import CHOSEN, Columns, Shards
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
-from chainrule.io import load_tokenizer, write_vectors
+from chainrule.io import load_tokenizer, peft, write_vectors
 from chainrule.io.hf import pretrained
 from chainrule.models import Model, describe
+from chainrule.models.tuning import Method, method_of
 from chainrule.random import seed
 from chainrule.runs import checkpoint, environment
 from chainrule.runs.baseline import baseline_of
@@ -26,7 +27,15 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
-from chainrule.runs.warm_start import check_family, check_vectors, embed_words, load_start, own_tokenizer
+from chainrule.runs.tuned import Base, check_method, description, own_arrays
+from chainrule.runs.warm_start import (
+    Start,
+    check_family,
+    check_vectors,
+    embed_words,
+    load_start,
+    own_tokenizer,
+)
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Data, facts_of
@@ -59,6 +68,12 @@ class Run:
         self.tokenizer = self.task.tokenizer
         self.from_seed = True  # or from the weights of another model, which no seed gives again
         self.embedded = 0  # tokens that began with vectors of words
+        self.method: Method | None = None
+        """How a trained model is tuned; None if it is trained as a new one is."""
+        self.base: Base | None = None
+        """What was tuned, if the run holds the adapter alone."""
+        self.own: tuple[str, ...] = ()
+        """The names of the arrays that are then not those of the base."""
         self.forecast: tuple[float, float, int] | None = None
         """Bits per byte to expect, from and to, and the number of steps, where sizes were chosen for a budget."""
         self.left_at: float | None = None
@@ -67,9 +82,16 @@ class Run:
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
         else:
-            scores = self.task.scores if self.task.scored else None
-            learner = self.task.learner(self.model)
-            self.trainer = Trainer(learner, batches, held_out, config, self.tokenizer, scores=scores)
+            learner, task = self.task.learner(self.model), self.task
+            self.trainer = Trainer(
+                learner,
+                batches,
+                held_out,
+                config,
+                self.tokenizer,
+                scores=task.scores if task.scored or task.watched else None,
+                best_by_score=bool(task.scored),
+            )
 
     @classmethod
     def new(
@@ -79,9 +101,10 @@ class Run:
         config: AnyConfig | None = None,
         model: str = "gpt",
         tokenizer: Tokenizer | str | None = None,
-        start: Model | str | Path | None = None,
+        start: Model | str | Path | Start | None = None,
         *,
         task: str = "",
+        method: Method | None = None,
         columns: Columns = CHOSEN,
         vectors: str | Path | None = None,
         draft: bool = False,
@@ -96,13 +119,16 @@ class Run:
         `start`, a model or the path of one, the run begins with its weights, or with its body and a new head; with
         `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
         settings, and sizes that are not given, suit the amount of data. `task` is the name of one that is not that of
-        the family. `columns` are those of a table. Of a draft
-        nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
+        the family. With a `method` of `models.tuning` only what it says learns, and unless that is everything the run
+        keeps it alone: then `start` is a path, by which the rest is found again. `columns` are those of a table. Of a
+        draft nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
         if not (draft or numbered):
             RunFolder(folder).check_free()
-        if isinstance(start, str | Path):
+        path = start.path if isinstance(start, Start) else start
+        if isinstance(start, str | Path | Start):
             start, tokenizer = load_start(start, tokenizer)
+        check_method(method, path, draft)
         if start is not None:
             check_family(start, model)
             check_vectors(vectors)
@@ -116,11 +142,18 @@ class Run:
             suited = kind.suited(found, start=start, tokenizer=tokenizer)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
-        setup = Setup.new(model, found, tokenizer, config, start, task, **size)
+        setup = Setup.new(model, found, tokenizer, config, start, task, method, **size)
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
+        run.method = method
+        if method is not None and method.alone and isinstance(path, str | Path):
+            assert start is not None
+            run.base, run.own = Base.of(path, start), tuple(own_arrays(run.model, start))
         if not draft:
+            facts_of(
+                found
+            )  # reads shards to the end, so that damaged ones are refused before anything is written
             if numbered:
                 run.folder = make_free(run.folder, run.files.log.name)
                 run.files = RunFolder(run.folder)
@@ -137,14 +170,24 @@ class Run:
     @classmethod
     def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
         """The run in `folder` as it was when `saved` was made."""
-        model, tokenizer = build(saved)
+        model, tokenizer = build(saved, folder)
+        method = method_of(saved.training["method"]) if "method" in saved.training else None
+        if method is not None and not method.alone:
+            method.apply(model)
         kind = task_of_model(model, saved.training.get("task", ""))
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
-        run = cls(Path(folder), Setup.of(kind.of(data, tokenizer, **options), model, config), config)
-        restore(run.trainer, saved, folder)
+        task = kind.of(data, tokenizer, **options)
+        if kind.from_start and saved.step:
+            task = task.compared_with(build(checkpoint.load(RunFolder(folder).checkpoint(0)), folder)[0])
+        run = cls(Path(folder), Setup.of(task, model, config), config)
+        restore(run.trainer, run.model, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
+        run.method = method
+        if saved.adapter_config:
+            run.base = Base.named(saved.adapter_config)
+            run.own = tuple(saved.training["own"])
         return run
 
     def extend(self, max_steps: int) -> None:
@@ -255,20 +298,35 @@ class Run:
         training = progress_of(trainer) | {
             **({} if step.by_epoch else {"from_seed": self.from_seed}),
             **({"task": self.task.name} if self.task.name else {}),
+            **({"method": self.method.to_dict()} if self.method else {}),
+            **({"own": self.own} if self.base else {}),
             **self.task.facts(),
             "train": asdict(self.config if step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),
         }
-        trained = self.model.state() if step.average else {}
+        trained = self._arrays() if step.average else {}
         with step.averaged():
-            used = pretrained.parts(self.model, self.tokenizer)
+            used = self._parts()
         moments, carried = step.arrays(), flat(step.state)
-        saved = Checkpoint(
-            **vars(used), trained=trained, optimizer=moments, training=training, carried=carried
-        )
+        saved = Checkpoint(**used, trained=trained, optimizer=moments, training=training, carried=carried)
         # Kept beside the newest: the best step, and first weights that no seed gives again.
         best = {trainer.best_so_far.step} if trainer.config.keep == "best" else set()
         return checkpoint.save(self.folder, saved, keep=best if self.from_seed else best | {0})
+
+    def _arrays(self) -> dict[str, Any]:
+        """Copies of the weights, of a tuned model of those that are not its base's."""
+        found = self.model.arrays()
+        return {name: found[name].copy() for name in (self.own if self.base else found)}
+
+    def _parts(self) -> dict[str, Any]:
+        """The model and the tokenizer by the fields of a checkpoint."""
+        if self.base is None or self.method is None:
+            return vars(pretrained.parts(self.model, self.tokenizer))
+        files = vars(pretrained.parts(self.model, self.tokenizer, {}))
+        arrays, about = peft.to_files(self.model, self.method, self._arrays(), str(self.base.path))
+        about |= description(self.method, self.base, self.folder)
+        adapter = {"adapter_model": arrays, "adapter_config": about}
+        return files | {"model": {}, "config": describe(self.model)} | adapter
 
     def sample(self) -> str:
         """What the model writes now, with the running mean of the weights if there is one."""

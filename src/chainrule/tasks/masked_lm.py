@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Self
 
 from chainrule.autograd import no_grad
 from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, load_text, split
+from chainrule.data.batches.windows import check_length
+from chainrule.errors import DataError
 from chainrule.generate import fill_masks
 from chainrule.models import BERTPretraining
 from chainrule.tasks.answer_options import Answer, AnswerOptions
@@ -16,7 +18,7 @@ from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.text.wordpiece import SPECIAL
-from chainrule.types import Ids
+from chainrule.types import IGNORE, Ids
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
 GUESSES = 5  # words for each gap
@@ -57,16 +59,19 @@ class MaskedLMTask(Task):
         return LanguageModelingTask.texts(data, held_out=held_out)
 
     def check(self, sizes: Any, training: Any) -> None:
-        """A batch is drawn whole, however few windows the text has."""
+        """There is more to learn from than a window, and a step fits into memory."""
+        check_length("training text", self.training.ids, sizes.block_size)
         check_memory(sizes, training)
 
     def eval_batches(
         self, model: BERTPretraining, *, batch_size: int, limit: int
     ) -> list[tuple[Masked, Ids]]:
         """Windows of the validation text, always with the same words hidden."""
-        batches = self.cut(self.validation, model, batch_size)
-        count = max(1, min(limit, batches.order.count) // batch_size)
-        return [batches.batch(step) for step in range(count)]
+        batches = list(self.cut(self.validation, model, batch_size).once(limit))
+        if all((words == IGNORE).all() for _, words in batches):
+            found = f"{len(self.validation.ids):,} tokens, none of them hidden"
+            raise DataError(f"validation text: {found} (must be enough that some are: bring more text)")
+        return batches
 
     def eval_rows(self, model: BERTPretraining) -> int:
         """Rows of windows of the validation text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.errors import ConfigError
 from chainrule.models import BERT, Model, describe
-from chainrule.models.registry import FAMILIES, PAIRS, WORD_VECTORS
+from chainrule.models.registry import FAMILIES, PAIRS, REWARDS, WORD_VECTORS
 from chainrule.suggest import hinted
 from chainrule.tasks.instruction import InstructionTask
 from chainrule.tasks.labeled.bag_of_words import BagOfWordsTask
@@ -14,6 +14,8 @@ from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.tasks.masked_lm import MaskedLMTask
 from chainrule.tasks.pairs.embedding import EmbeddingTask, without_head
 from chainrule.tasks.pairs.translation import TranslationTask
+from chainrule.tasks.preferences.dpo import DPOTask
+from chainrule.tasks.preferences.reward import RewardTask
 from chainrule.tasks.task import Task
 from chainrule.tasks.word_vectors import WordVectorsTask
 
@@ -25,10 +27,14 @@ TASKS: dict[str, type[Task]] = {
     "bow-classifier": BagOfWordsTask,
     "bert-tagger": TaggingTask,
     "bert-embedder": EmbeddingTask,
+    **dict.fromkeys(REWARDS, RewardTask),
     **dict.fromkeys(WORD_VECTORS, WordVectorsTask),
 }
 
-NAMED: dict[str, type[Task]] = {InstructionTask.name: InstructionTask}
+ALIGNMENT: dict[str, type[Task]] = {"reward": RewardTask, "dpo": DPOTask}
+"""By the name of the method."""
+
+NAMED: dict[str, type[Task]] = {kind.name: kind for kind in (InstructionTask, DPOTask)}
 """Tasks of models that have learned already, which are not those of their families: by name, which a run keeps."""
 
 

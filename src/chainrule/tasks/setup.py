@@ -11,11 +11,14 @@ from typing import Any, NamedTuple, Self
 
 from chainrule.autograd import precision
 from chainrule.data import BatchSource
-from chainrule.errors import ConfigError, Setting
+from chainrule.errors import ConfigError, Setting, kind_of
 from chainrule.machine import check_memory
 from chainrule.models import Model, describe, fine_tune, make, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of
+from chainrule.models.heads import with_head
+from chainrule.models.tuning import Method
+from chainrule.tasks.memory import counted_with
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data, EvalBatches, Task
 from chainrule.text import Tokenizer
@@ -44,11 +47,12 @@ class Setup(NamedTuple):
         training: Any,
         start: Model | None = None,
         name: str = "",
+        method: Method | None = None,
         **size: Any,
     ) -> Self:
         """For a model of a family, new or with the weights of `start`; `size` are fields of its config.
 
-        The task is that of the family, or the one with this `name`.
+        The task is that of the family, or the one with this `name`. With a `method` only what it says learns.
 
         The order is given: the vocabulary follows from the text, the size of the model from the vocabulary, and how
         examples are cut from the model.
@@ -62,25 +66,29 @@ class Setup(NamedTuple):
             check_memory(n_params({"model_type": family} | sizes))
             task.check(family_of(family).config(**sizes), training)
             model = make(family, **sizes)
+            task.prepare(model)
         else:
             model = begun_with(task.begun_with(start, training.seed), family, sizes)
-            if "block_size" not in size:
-                task = task.for_start(model, training)
-            task.check(model.config, training)
-        if type(start) is not type(model):  # it is new, or its head is
-            task.prepare(model)
+            if type(start) is not type(model):  # its head is new
+                task.prepare(model)
+            if method is not None:
+                method.apply(model)
+            with counted_with(method):
+                if "block_size" not in size:
+                    task = task.for_start(model, training)
+                task.check(model.config, training)
         return cls.of(task, model, training)
 
     @classmethod
     def of(cls, task: Task, model: Any, training: Any) -> Self:
         """With a model that is there, as when a run is resumed."""
-        task = task.fitted(model)
         if task.by_epoch:
-            return cls(task, model, None, [])
+            return cls(task.fitted(model), model, None, [])
         if training.freeze == "body":
             freeze_body(model)
         size, steps = training.batch_size, training.max_steps if training.budget is None else None
-        with precision(training.precision):  # a frozen body reads the texts here
+        with precision(training.precision):  # a frozen body, or a reference, reads the texts here
+            task = task.fitted(model)
             held_out = task.eval_batches(model, batch_size=size, limit=training.eval_windows)
             batches = task.batches(model, batch_size=size, seed=training.seed, steps=steps)
         return cls(task, model, batches, held_out)
@@ -111,7 +119,7 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
             said = f" is {value}, in the model to begin with {there} (must be the same)"
             raise ConfigError("train: ", Setting(name), said)
     if type(start) is not kind:
-        return fine_tune(start, kind, **sizes)
+        return with_head(start, kind, **sizes)
     model = kind(replace(start.config, **sizes))
     model.load(start.state())
     return model
@@ -140,7 +148,7 @@ def freeze_body(model: Model) -> None:
     """Let the head learn alone: a classifier on what a trained body says of a text."""
     body = body_of(model)
     if body is None or body is model:
-        rule = f"must be none for a {type(model).__name__}: only a head on a BERT has a body"
+        rule = f"must be none for {kind_of(model)}: only a head on a BERT has a body"
         raise ConfigError.of("train", {"freeze": "body"}, rule)
     body.freeze()
     if hasattr(body, "pooler"):  # a part of the head: what it makes of [CLS] depends on the labels

@@ -78,8 +78,8 @@ class Task:
     """The loss, or its first part, is that of tokens, and its exponent a perplexity."""
     model: ClassVar[str]
     """A model of this task in words, such as "a classifier"."""
-    command: ClassVar[str] = "{family}"
-    """What `chainrule train` calls its models."""
+    command: ClassVar[str] = "train {family}"
+    """The command that trains its models."""
     used_by: ClassVar[str] = "sample"
     """The command that uses a trained model."""
     writes: ClassVar[bool] = False
@@ -90,6 +90,10 @@ class Task:
     """The fields of `Sampling` that matter to a model that does not write."""
     scored: ClassVar[str] = ""
     """The first of the scores, if they are measured at every evaluation of a training: it says which is best."""
+    watched: ClassVar[bool] = False
+    """The scores are measured at every evaluation, and the loss says which is best."""
+    from_start: ClassVar[bool] = False
+    """It compares with the model that its run began with, which `compared_with` is given when the run is resumed."""
     baseline: ClassVar[str] = ""
     """The family whose result every run is told first: it is trained in a second, and must be beaten."""
     counted: ClassVar[str] = "tokens"
@@ -147,6 +151,10 @@ class Task:
 
     def fitted(self, model: Any) -> Self:
         """The task with what the model knows already, such as the numbers of its labels."""
+        return self
+
+    def compared_with(self, start: Any) -> Self:
+        """The task of a run that began with the model `start`, not with the one that is there now."""
         return self
 
     def prepare(self, model: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.errors import ConfigError, DataError, FormatError, kind_of
 from chainrule.text.tokenizer import Tokenizer
 
 
@@ -48,9 +48,7 @@ class Vocabulary:
         for name in ("tokens", "special"):
             value = description.get(name)
             if not isinstance(value, list) or not all(isinstance(token, str) for token in value):
-                raise FormatError(
-                    f"tokenizer: {name} is a {type(value).__name__} (must be a list of strings)"
-                )
+                raise FormatError(f"tokenizer: {name} is {kind_of(value)} (must be a list of strings)")
         return cls(description["tokens"], description["special"])
 
     def __len__(self) -> int:

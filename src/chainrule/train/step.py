@@ -18,7 +18,7 @@ from chainrule.autograd import precision
 from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
 from chainrule.doctor.explain import explain
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, kind_of
 from chainrule.models import Model
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, State, row_count
@@ -77,7 +77,7 @@ class GradientStep(Step):
     ) -> None:
         if config.accumulate > 1 and not model.divisible:
             fix = "take a smaller batch_size, or recompute, for less memory"
-            rule = f"must be 1 for a {type(model).__name__}: its examples are compared with all others of the batch"
+            rule = f"must be 1 for {kind_of(model)}: its examples are compared with all others of the batch"
             raise ConfigError.of("train", {"accumulate": config.accumulate}, f"{rule}; {fix}")
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one

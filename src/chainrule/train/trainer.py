@@ -56,8 +56,8 @@ class Trainer:
     """A model of any family, how its steps are made, and how many are done.
 
     `evaluate` measures the loss on `eval_batches`, of (inputs, targets). With `scores` more is measured there, and the
-    first of them, not the loss, says which evaluation is best. With a tokenizer the doctor can name the token that
-    makes trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
+    first of them, not the loss, says which evaluation is best, if `best_by_score`. With a tokenizer the doctor can name
+    the token that makes trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
     """
 
     def __init__(
@@ -69,10 +69,12 @@ class Trainer:
         tokenizer: Tokenizer | None = None,
         step: Step | None = None,
         scores: Measure | None = None,
+        best_by_score: bool = True,
     ) -> None:
         self.model = model
         self.eval_batches = eval_batches
         self.measure = scores
+        self.best_by_score = best_by_score
         self.tokenizer = tokenizer
         self.step: Step = step or GradientStep(model, batches, config, tokenizer)
         self.monitor = Monitor(config, model.n_classes)
@@ -213,7 +215,8 @@ class Trainer:
         self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.gradient.skips.reason:  # the gradient is that of a step that was taken
             self.tell(log, self.monitor.weights(self.model.parameters(), self.gradient.optimizer))
-        self.best_so_far.update(self.steps, validation, next(iter(scores.values()), None))
+        score = next(iter(scores.values()), None) if self.best_by_score else None
+        self.best_so_far.update(self.steps, validation, score)
         return validation
 
     def _check(self, log: Logger, validation: float = 0.0) -> None:

@@ -165,5 +165,13 @@ def test_a_curve_in_text() -> None:
 def test_a_family_that_is_not_known_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["doctor", "pydoc", "--family", "lstmm"])
-    assert "'lstmm': no such family to train (must be one of gpt, " in (err := capsys.readouterr().err)
+    assert "--family is 'lstmm' (must be one of gpt, " in (err := capsys.readouterr().err)
     assert err.endswith("; did you mean lstm?)\n")
+
+
+@pytest.mark.parametrize("family", ["word2vec", "skip-gram", "cbow"])
+def test_a_family_without_batches_is_refused(family: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["doctor", "pydoc", "--family", family])
+    assert stop.value.code == 2
+    assert f"doctor: --family is '{family}' (must be one of gpt, " in capsys.readouterr().err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -254,3 +256,52 @@ def test_an_encoder_decoder_comes_in_answers_and_is_trained_on(
     assert found["pairs"] > 0 and found["cut"] == 0
     model, _ = cr.load(tmp_path / "run")
     assert model.config.target_start == start and model.config.vocab_size == letters.vocab_size + 3
+
+
+@pytest.mark.parametrize("content", [b"", b"\x40\0\0\0" * 30])
+def test_a_damaged_tokenizer_file_is_named_once(
+    content: bytes, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "export", str(run), "--out", str(tmp_path / "g"), "--format", "gguf")
+    damaged = tmp_path / "bin.bin"
+    damaged.write_bytes(content)
+    with pytest.raises(SystemExit) as stop:
+        main(["import", str(tmp_path / "g"), "--tokenizer", str(damaged), "--out", str(tmp_path / "m")])
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.count("bin.bin: ") == 1 and "the file has" in err
+
+
+def test_a_damaged_gguf_speaks_of_no_other_file(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A vocabulary that does not fit the weights."""
+    said(capsys, "export", str(run), "--out", str(tmp_path / "g"), "--format", "gguf")
+    path = tmp_path / "g" / "model.gguf"
+    content = path.read_bytes()
+    at = content.index(b"gpt2.block_count") + len(b"gpt2.block_count") + 4
+    path.write_bytes(content[:at] + b"\x03" + content[at + 1 :])
+    with pytest.raises(SystemExit) as stop:
+        main(["import", str(path), "--out", str(tmp_path / "m")])
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.startswith(f"error: {path}: the sizes ask for ")
+    assert "safetensors" not in err
+
+
+@pytest.mark.parametrize("format", ["hf", "gguf"])
+def test_a_full_disk_is_said_of_the_file_that_was_asked_for(
+    format: str,
+    run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(file: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("chainrule.files.flush", full)
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(run), "--out", str(tmp_path / "out"), "--format", format])
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.startswith(f"error: {tmp_path / 'out'}")
+    assert "cannot be written (No space left on device)" in err and ".partial" not in err
+    assert list(tmp_path.iterdir()) == []

@@ -138,6 +138,11 @@ def test_a_search_gives_the_best_first(sample: Any) -> None:
         ("--length-penalty 1", "--length-penalty is given without beam"),
         ("--beam 2 --seed 7", "--seed is given with beam"),
         ("--prompts-file none.txt", "none.txt: no such file"),
+        ("--prompts-file .", "is a directory (must be a file with a prompt on each line)"),
+        (
+            "--repetition-penalty 1e308",
+            "--repetition-penalty is 1e+308 (must be from 1e-6 to 1e6; 1 is none)",
+        ),
         ("--prompt a --prompts-file none.txt", "must be one of them"),
     ],
 )

@@ -142,7 +142,7 @@ BAD = {
     "broken.jsonl": ((LINE_17 + '{"text": "fi').encode(), "line 17 is not JSON: Unterminated string"),
     "list.jsonl": ((LINE_17 + "[1]").encode(), r"line 17 holds a list \(must be an object"),
     "field.jsonl": ((LINE_17 + '{"txt": 1}').encode(), r"line 17 has no 'text' \(must be a string\)"),
-    "type.jsonl": ((LINE_17 + '{"text": 1}').encode(), r"line 17: 'text' is a int \(must be a string\)"),
+    "type.jsonl": ((LINE_17 + '{"text": 1}').encode(), r"line 17: 'text' is an int \(must be a string\)"),
     "deep.jsonl": ((LINE_17 + "[" * 100_000).encode(), "line 17 is not JSON"),
     "digits.jsonl": ((LINE_17 + "1" * 10_000).encode(), "line 17 is not JSON"),
     "header.csv": (

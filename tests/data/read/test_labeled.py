@@ -38,7 +38,7 @@ def test_files_of_several_kinds(
     [
         ("a.jsonl", '{"text": "x"}', r"1 column, 'text' \(must have a text and a label\)"),
         ("a.jsonl", '{"text": "x", "label": [1]}', r"line 1: 'label' is a list \(must be a string\)"),
-        ("a.jsonl", '{"text": 3, "label": 1}', r"line 1: 'text' is a int \(must be a string\)"),
+        ("a.jsonl", '{"text": 3, "label": 1}', r"line 1: 'text' is an int \(must be a string\)"),
         ("a.tsv", "text\tlabel\nx\n", "row 2, in line 2, has 1 cells, the first row 2"),
         ("a.txt", "0 good\nbad\n", r"line 2 is 'bad' \(must be a label, a space and a text\)"),
     ],

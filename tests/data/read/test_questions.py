@@ -109,16 +109,16 @@ def test_a_number_in_json_is_a_place_and_a_label_comes_first(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"question": None}, "line 2: 'question' holds a NoneType (must be text)"),
+        ({"question": None}, "line 2: 'question' holds None (must be text)"),
         ({"question": " "}, "line 2: 'question' is empty"),
         ({"question": ...}, "has no field for the question (must be one of question, prompt, ctx"),
         ({"choices": ...}, "has no field for the choices (must be choices, endings, options, or A, B, C"),
         ({"choices": ["one"]}, "line 2: 1 choices (must be at least two)"),
         ({"choices": []}, "line 2: 0 choices (must be at least two)"),
-        ({"choices": ["one", 2]}, "line 2: 'choices' holds a int (must be text)"),
+        ({"choices": ["one", 2]}, "line 2: 'choices' holds an int (must be text)"),
         ({"choices": "one two"}, "line 2: 'choices' is 'one two' (must be a list, in a table as"),
         ({"choices": {"text": ["a", "b"], "label": ["A"]}}, "must be a list of texts, or texts with labels"),
-        ({"choices": [{"text": "a"}, {"text": "b"}]}, "line 2: 'choices' holds a NoneType"),
+        ({"choices": [{"text": "a"}, {"text": "b"}]}, "line 2: 'choices' holds None"),
         (
             {"answer": ...},
             "has no field for the answer (must be one of answer, answerKey, label, gold; there",

@@ -74,7 +74,7 @@ def test_a_token_that_is_not_there(tmp_path: Path) -> None:
     ("settings", "rule"),
     [
         ({"bos_token_id": "<s>"}, "bos_token_id is '<s>' (must be a natural number"),
-        ({"tokenizer.chat_template": 3}, "tokenizer.chat_template is a int (must be a text)"),
+        ({"tokenizer.chat_template": 3}, "tokenizer.chat_template is an int (must be a text)"),
         ({"general.sampling.temp": "hot"}, "general.sampling.temp is 'hot' (must be a number)"),
         ({"chainrule.eos_token_ids": "257"}, "chainrule.eos_token_ids is a str (must be a list of ids)"),
         ({"padding_token_id": np.zeros(2, np.int32)}, "padding_token_id is array([0, 0], dtype=int32)"),

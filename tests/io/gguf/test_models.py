@@ -128,7 +128,7 @@ def test_a_sliding_window_ends_the_context(tmp_path: Path) -> None:
         ("phi3", {"more": {"blk.0.attn_qkv.weight": np.ones((99, 36), np.float32)}}, "must have 72 rows"),
         ("neox", {"more": {"blk.0.attn_qkv.bias": np.ones(999, np.float32)}}, "must have 144 rows"),
         ("neox", {"rope.dimension_count": 7}, "dimension_count is 7"),
-        ("qwen3", {"drop": "blk.0.attn_q_norm.weight"}, "asks for"),
+        ("qwen3", {"drop": "blk.0.attn_q_norm.weight"}, "ask for"),
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(

@@ -126,7 +126,7 @@ def test_a_model_that_is_not_sampled_has_temperature_0(tmp_path: Path) -> None:
         ({"generation_config": {"temperature": "hot"}}, "temperature is 'hot' (must be a number)"),
         ({"generation_config": {"top_k": 1.5}}, "top_k is 1.5 (must be a natural number"),
         ({"generation_config": {"eos_token_id": ["</s>"]}}, "eos_token_id is ['</s>'] (must be an id"),
-        ({"tokenizer_config": {"chat_template": 3}}, "chat_template is a int (must be a text)"),
+        ({"tokenizer_config": {"chat_template": 3}}, "chat_template is an int (must be a text)"),
     ],
 )
 def test_wrong_values_are_refused_in_one_line(files: dict[str, Any], rule: str, tmp_path: Path) -> None:

@@ -160,16 +160,16 @@ CONTEXT = "original_max_position_embeddings"
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5"),
         ({"head_dim": 7}, "a head of 7 numbers"),
-        ({"head_dim": 8}, "asks for .* parameters"),
+        ({"head_dim": 8}, "ask for .* parameters"),
         ({"head_dim": 2}, "q_proj.weight has shape"),
         ({"head_dim": 0}, "head_dim is 0"),
         ({"num_attention_heads": 0}, "n_head is 0"),
-        ({"num_key_value_heads": None}, "asks for .* parameters"),  # as many as queries
+        ({"num_key_value_heads": None}, "ask for .* parameters"),  # as many as queries
         ({"mlp_bias": True}, "mlp_bias is True"),
-        ({"attention_bias": True}, "asks for .* parameters"),
+        ({"attention_bias": True}, "ask for .* parameters"),
         ({"attention_bias": "qkv"}, r"attention_bias is 'qkv' \(must be true or false\)"),
         ({"model_type": "qwen2", "use_sliding_window": True}, "use_sliding_window is True"),
-        ({"model_type": "qwen3"}, "asks for .* parameters"),  # norms of queries and keys
+        ({"model_type": "qwen3"}, "ask for .* parameters"),  # norms of queries and keys
         ({"model_type": "gemma"}, "hidden_act is 'silu'"),
         ({"model_type": "smollm3", "no_rope_layers": [1, 0]}, r"no_rope_layers is \[1, 0\]"),
         ({"model_type": "smollm3", "no_rope_layer_interval": 2}, "no_rope_layer_interval is 2"),

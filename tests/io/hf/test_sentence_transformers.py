@@ -81,7 +81,7 @@ def module(kind: str, path: str) -> dict[str, Any]:
             "names the directory '../x'",
         ),
         ("modules.json", {"a": 1}, "modules.json: holds a dict"),
-        ("modules.json", [1], "holds a int"),
+        ("modules.json", [1], "holds an int"),
         ("1_Pooling/config.json", {"pooling_mode_lasttoken": True}, "asks for pooling_mode_lasttoken"),
         (
             "1_Pooling/config.json",

@@ -35,7 +35,7 @@ def test_merges_may_be_texts() -> None:
 @pytest.mark.parametrize(
     ("description", "message"),
     [
-        (None, "model is a NoneType"),
+        (None, "model is None"),
         ({"type": "WordLevel", "vocab": {}}, "model WordLevel is not supported"),
         ({"type": "BPE", "merges": []}, "BPE: the model has no vocab"),
         ({"type": "BPE", "vocab": {"a": "x"}, "merges": []}, "BPE: the model has no vocab"),

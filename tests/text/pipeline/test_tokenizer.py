@@ -140,7 +140,7 @@ def test_without_a_decoder_tokens_are_joined_by_spaces() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"added_tokens": None}, "added_tokens is a NoneType"),
+        ({"added_tokens": None}, "added_tokens is None"),
         ({"symbols": {"a": "b"}}, "symbols is"),
         ({"around": [["<s>"]]}, "around is"),
         ({"around": [["<x>"], []]}, "'<x>' is not in the vocabulary"),

@@ -46,7 +46,8 @@ def texts_in(source: str, columns: Columns, what: str = "text") -> list[str]:
     from chainrule.data.read.table import is_table
 
     if source != "-" and not Path(source).is_file():
-        raise DataError(f"{source}: no such file (must have a {what} on each line)")
+        wrong = "is a directory" if Path(source).is_dir() else "no such file"
+        raise DataError(f"{source}: {wrong} (must be a file with a {what} on each line)")
     if source != "-" and is_table(Path(source)):
         found = [d.text for d in cr.data.read_documents(source, columns=columns, tell=say_reading)]
     else:

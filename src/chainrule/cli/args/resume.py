@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +37,29 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
         other = f" is {asked.tokenizer}, the run has another (leave it out)"
         raise ConfigError("resume: ", Setting("tokenizer"), other)
     said = vars(asked) | vars(asked.sizes) | vars(asked.training)
-    of_run = vars(run.model.config) | vars(run.trainer.config)
-    changed = {name: said[name] for name in FREE if name in asked.given and said[name] != of_run[name]}
-    agree(said, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
+    same_settings(run, said, asked.given, vars(run.model.config), asked.say)
+    return run
+
+
+def same_settings(
+    run: Run,
+    said: Mapping[str, Any],
+    given: frozenset[str],
+    own: Mapping[str, Any],
+    say: Callable[[str], None],
+) -> None:
+    """What is given of the training, or of what is the run's `own`, must agree with it, be `FREE`, or a later end."""
+    of_run = dict(own) | vars(run.trainer.config)
+    changed = {name: said[name] for name in FREE if name in given and said[name] != of_run[name]}
+    agree(said, given, of_run | {"max_steps": said["max_steps"]} | changed)
     if changed:
         run.change(**changed)
-    total = run.trainer.plan.total
-    if "max_steps" in asked.given and asked.training.max_steps != total:
-        run.extend(asked.training.max_steps)
-        asked.say(
-            f"new plan: {asked.training.max_steps:,} steps, with the learning rate of a run of that length "
+    if "max_steps" in given and said["max_steps"] != run.trainer.plan.total:
+        run.extend(said["max_steps"])
+        say(
+            f"new plan: {said['max_steps']:,} steps, with the learning rate of a run of that length "
             "(it is high again where it had fallen)"
         )
-    return run
 
 
 def same_data(run: Run, name: str, asked: Columns) -> None:
@@ -95,7 +105,8 @@ def same_folder(out: Path | None, folder: Path) -> None:
 
 def command_for(run: Run) -> str:
     """What to type to resume a run."""
-    return f"{command_line()} train {run.family} --resume {run.folder}"
+    verb = "tune" if run.method is not None else run.task.command.format(family=run.family)
+    return f"{command_line()} {verb} --resume {run.folder}"
 
 
 def remedy(run: Run) -> str:

@@ -20,6 +20,7 @@ from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, steps
 from chainrule.cli.render.tables import show
 from chainrule.columns import Columns
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,12 @@ class Command:
     def run(self) -> None:
         of_data = self.subject is not None and not cr.runs.RunFolder(Path(self.subject)).log.exists()
         if not of_data:
-            refuse("doctor", self, "without data (leave it out)", but=("subject", "json"))
+            refuse(
+                "doctor",
+                self,
+                "without data (name the data to examine, or leave it out)",
+                but=("subject", "json"),
+            )
         if self.subject is None:
             show(report(), self.json)
             return
@@ -63,8 +69,11 @@ class Command:
     def _of_data(self, name: str, progress: Progress) -> tuple[str, list[cr.doctor.Finding]]:
         from chainrule.cli.render.columns import overview
         from chainrule.data.read.table import Table, is_table
+        from chainrule.tasks.registry import TASKS
         from chainrule.train.trials import overfit
 
+        # Word vectors read all data in each step: there are no batches to look at.
+        Check("doctor", self).one_of("family", [each for each, task in TASKS.items() if not task.by_epoch])
         if Path(name).is_file() and is_table(Path(name)):
             print("\n".join(overview(Table.open(Path(name), self.columns))), file=sys.stderr)
         run = cr.runs.Run.new(

@@ -8,7 +8,7 @@ a sentence; in half of the rows B comes from another document. The masked words 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -138,6 +138,8 @@ class MaskedBatches(BatchSource):
         of_rows = [int(self.lengths[row].sum()) for row in self.packed]
         self.row_lengths = np.array(of_rows) if self.packed else self.lengths  # tokens of text
         self.order = Order(len(self.row_lengths), seed=seed)
+        self.without_target = float(((1 - self.rule.select) ** self.row_lengths).mean())
+        """Fraction of rows in which chance selects no token."""
 
     @property
     def tokens(self) -> int:
@@ -145,8 +147,16 @@ class MaskedBatches(BatchSource):
 
     def batch(self, step: int) -> tuple[Masked, Ids]:
         """Masked of ids (B, T), mask (B, T), segments (B, T), follows (B,); targets (B, T), IGNORE if not selected"""
+        return self._masked(self.order.bucket(step, self.batch_size, self.row_lengths, self.pool), step)
+
+    def once(self, limit: int) -> Iterator[tuple[Masked, Ids]]:
+        """The batches of an epoch, of at most `limit` rows; the last has what is left."""
+        count = min(limit, self.order.count)
+        for step, first in enumerate(range(0, count, self.batch_size)):
+            yield self._masked(self.order.draws(first, min(self.batch_size, count - first)), step)
+
+    def _masked(self, rows: Ids, step: int) -> tuple[Masked, Ids]:
         rng = generator("masked", step, seed=self.seed)
-        rows = self.order.bucket(step, self.batch_size, self.row_lengths, self.pool)
         (ids, mask, segments), follows = self._pairs(rows, rng) if self.next_sentence else self._packed(rows)
         text = mask & ~np.isin(ids, self.special)
         read, targets = self.rule(ids, text, self.words, self.special.mask, rng)

@@ -21,7 +21,7 @@ from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 from chainrule.data.read.records import Record, kind, records, some
-from chainrule.errors import ChainruleError, DataError
+from chainrule.errors import ChainruleError, DataError, kind_of
 
 QUESTIONS = ("question", "prompt", "ctx", "question_stem", "stem", "goal")
 LISTS = ("choices", "endings", "options")
@@ -131,7 +131,7 @@ def _listed(value: Any, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise DataError(f"{where} holds a {type(value).__name__} (must be text)")
+        raise DataError(f"{where} holds {kind_of(value)} (must be text)")
     if not value.strip():
         raise DataError(f"{where} is empty (must be text)")
     return value.strip()

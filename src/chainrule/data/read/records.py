@@ -16,7 +16,7 @@ from typing import Any
 
 from chainrule.data.read.dialect import dialect
 from chainrule.data.read.files import is_packed, lines, read_text, reading, too_large, unpack_limit
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError, DataError, kind_of
 
 Record = dict[str, Any]
 
@@ -50,7 +50,7 @@ def objects(path: Path) -> Iterator[tuple[int, Record]]:
         except (ValueError, RecursionError) as error:
             raise DataError(f"{where} is not JSON: {error} (must be one object per line)") from error
         if not isinstance(record, dict):
-            raise DataError(f"{where} holds a {type(record).__name__} (must be an object per line)")
+            raise DataError(f"{where} holds {kind_of(record)} (must be an object per line)")
         yield number, record
 
 

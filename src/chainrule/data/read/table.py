@@ -13,7 +13,7 @@ from chainrule.columns import CHOSEN, Columns
 from chainrule.data.read.columns import ROLES, Places, parted, place_of, plain
 from chainrule.data.read.header import FEW, names_columns
 from chainrule.data.read.records import kind, objects, parquet, parquet_names, rows
-from chainrule.errors import DataError
+from chainrule.errors import DataError, kind_of
 
 KINDS = (".jsonl", ".csv", ".tsv", ".parquet")
 SAMPLE = 1000  # rows that are looked at
@@ -160,5 +160,5 @@ def as_text(value: Any, where: str, name: str, *, number: bool = False) -> str:
     if value is None:
         raise DataError(f"{where} has no {name} (must be a string)")
     if not isinstance(value, str):
-        raise DataError(f"{where}: {name} is a {type(value).__name__} (must be a string)")
+        raise DataError(f"{where}: {name} is {kind_of(value)} (must be a string)")
     return value

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 from chainrule.io.hf.conventions import read_defaults
 from chainrule.io.settings import Settings
 from chainrule.text import Conventions, Tokenizer
@@ -69,7 +69,7 @@ def read_conventions(settings: Settings, tokenizer: Tokenizer) -> Conventions:
     ends += _listed(settings) if settings.has(ENDS) else map(tokenizer.special_ids.get, END_NAMES)
     template = settings.values.get(TEMPLATE)
     if template is not None and not isinstance(template, str):
-        raise FormatError(f"{TEMPLATE} is a {type(template).__name__} (must be a text)")
+        raise FormatError(f"{TEMPLATE} is {kind_of(template)} (must be a text)")
     return Conventions(
         bos=id_of(settings, "bos"),
         eos=tuple(dict.fromkeys(id for id in ends if id is not None)),
@@ -100,5 +100,5 @@ def _listed(settings: Settings) -> list[int]:
     """The ids that one of our own files lists."""
     ids = settings.values[ENDS]
     if not isinstance(ids, np.ndarray) or ids.dtype.kind not in "iu":
-        raise FormatError(f"{ENDS} is a {type(ids).__name__} (must be a list of ids)")
+        raise FormatError(f"{ENDS} is {kind_of(ids)} (must be a list of ids)")
     return list(ids.tolist())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import ChainruleError, ConfigError, FormatError
+from chainrule.errors import ConfigError, FormatError, kind_of
+from chainrule.io.files import naming
 from chainrule.io.gguf import file, gpt2, llama, neox
 from chainrule.io.gguf.blocks import BLOCK, F32, Q8_0
 from chainrule.io.gguf.conventions import read_conventions, write_conventions
@@ -32,7 +33,7 @@ def read(path: Path, tokenizer: Tokenizer | None = None) -> tuple[Model, Tokeniz
 
 def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
     """The same, with its weights where they are."""
-    try:
+    with naming(path):
         metadata, tensors = file.read(path)
         settings = Settings(metadata)
         kind = metadata.get("general.architecture")
@@ -48,8 +49,6 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
             raise FormatError(f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}")
         check_size(config.n_params, tensors, config.n_layer)
         return Opened.of(module.MODEL, config, module.read_weights(kind, tensors, config), tokenizer)
-    except ChainruleError as error:
-        raise FormatError(f"{path}: {error}") from error
 
 
 def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32") -> None:
@@ -57,7 +56,7 @@ def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32
     module = next((module for module in MODULES if type(model) is module.MODEL), None)
     if module is None:
         names = " or ".join(f"a {module.MODEL.__name__}" for module in MODULES)
-        raise ConfigError(f"gguf: cannot hold a {type(model).__name__} (must be {names})")
+        raise ConfigError(f"gguf: cannot hold {kind_of(model)} (must be {names})")
     kind, settings = module.write_config(model.config)
     metadata = {"general.architecture": kind, "general.file_type": 7 if weights == "q8_0" else 0}
     arrays = {}

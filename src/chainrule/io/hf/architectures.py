@@ -27,7 +27,7 @@ ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 def to_files(model: Model, arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
     """The content of `config.json` and `model.safetensors`: Hugging Face's form, or our own if they lack the model.
 
-    `arrays` are those of the model, or copies.
+    `arrays` are those of the model, or copies; or none, if only the config is wanted.
     """
     module = _module(model)
     config = None if module is None else module.write_config(model.config)
@@ -35,7 +35,8 @@ def to_files(model: Model, arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
         return describe(model), arrays
     names = [name for name, family in KNOWN.items() if family.model is type(model)]
     ours = config.get("chainrule", {}) | ({"family": names[0]} if names else {})
-    return config | {"dtype": "float32", "chainrule": ours}, module.write_weights(arrays, model.config)
+    weights = module.write_weights(arrays, model.config) if arrays else {}
+    return config | {"dtype": "float32", "chainrule": ours}, weights
 
 
 def family_name(config: Mapping[str, Any]) -> Any:
@@ -110,13 +111,11 @@ def check_size(n_params: int, arrays: Mapping[str, Any], layers: int = 0) -> Non
     found = sum(array.size for array in arrays.values())
     if n_params > found:
         raise CheckpointError(
-            f"checkpoint: config.json asks for {n_params:.10g} parameters, "
-            f"model.safetensors has {found} values (must be as many)"
+            f"the sizes ask for {n_params:.10g} parameters, the weights are {found} values (must be as many)"
         )
     if layers > len(arrays):
         raise CheckpointError(
-            f"checkpoint: config.json asks for {layers} layers, model.safetensors has {len(arrays)} arrays "
-            "(must be at least as many)"
+            f"the sizes ask for {layers} layers, the weights are {len(arrays)} arrays (must be at least as many)"
         )
 
 

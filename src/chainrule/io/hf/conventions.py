@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 from chainrule.io.hf.tokenizers.parts import token_before
 from chainrule.io.settings import Settings
 from chainrule.text import Conventions, Tokenizer
@@ -135,5 +135,5 @@ def _template(value: Any) -> str | None:
         named = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}
         value = named.get("default")
     if value is not None and not isinstance(value, str):
-        raise FormatError(f"chat_template is a {type(value).__name__} (must be a text)")
+        raise FormatError(f"chat_template is {kind_of(value)} (must be a text)")
     return value or None

@@ -15,10 +15,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import ChainruleError, DataError, FormatError
+from chainrule.errors import ChainruleError, DataError, FormatError, kind_of
 from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
-from chainrule.io.files import read_bytes
+from chainrule.io.files import naming, read_bytes
 from chainrule.io.hf import sentence_transformers
 from chainrule.io.hf.architectures import known_kind, to_files, to_opened
 from chainrule.io.hf.bert_names import VARIANTS
@@ -282,14 +282,13 @@ def refuse_pickle(path: Path) -> FormatError:
 
 def _object(path: Path, *, once: bool = False) -> dict[str, Any]:
     """A JSON object from a file; with `once` a repeated name is refused."""
-    try:
-        value = json.loads(read_bytes(path), object_pairs_hook=safetensors.once if once else None)
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
-    except ChainruleError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: is not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise FormatError(f"{path}: holds a {type(value).__name__} (must be an object)")
-    return value
+    with naming(path):
+        try:
+            value = json.loads(read_bytes(path), object_pairs_hook=safetensors.once if once else None)
+        except ChainruleError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"is not JSON ({error})") from error
+        if not isinstance(value, dict):
+            raise FormatError(f"holds {kind_of(value)} (must be an object)")
+        return value

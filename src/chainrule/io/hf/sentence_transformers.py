@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 from chainrule.io.files import read_bytes
 from chainrule.io.settings import Settings
 from chainrule.models import BERTEmbedder, Model
@@ -36,7 +36,7 @@ def section(folder: Path) -> dict[str, Any]:
     kinds: dict[str, str] = {}
     for module in modules:
         if not isinstance(module, dict):
-            raise FormatError(f"{MODULES} holds a {type(module).__name__} (must be a list of objects)")
+            raise FormatError(f"{MODULES} holds {kind_of(module)} (must be a list of objects)")
         kinds[str(module.get("type", "")).rpartition(".")[2]] = str(module.get("path", ""))
     if unknown := [kind for kind in kinds if kind not in KNOWN]:
         raise FormatError(f"{MODULES} asks for {unknown[0]!r} (is not supported, must be {', '.join(KNOWN)})")
@@ -106,5 +106,5 @@ def _json(path: Path, kind: type[Any]) -> Any:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path.name}: is not JSON ({error})") from error
     if not isinstance(value, kind):
-        raise FormatError(f"{path.name}: holds a {type(value).__name__} (must be a {kind.__name__})")
+        raise FormatError(f"{path.name}: holds {kind_of(value)} (must be a {kind.__name__})")
     return value

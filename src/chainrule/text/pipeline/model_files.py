@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 from chainrule.text.pipeline.models import BPE, Model, Unigram, WordPiece
 from chainrule.text.pipeline.part import Description
 
@@ -13,7 +13,7 @@ from chainrule.text.pipeline.part import Description
 def read_model(description: Any) -> Model:
     """The model that an object of `tokenizer.json` describes."""
     if not isinstance(description, dict):
-        raise FormatError(f"model is a {type(description).__name__} (must be an object)")
+        raise FormatError(f"model is {kind_of(description)} (must be an object)")
     kind = description.get("type")
     if kind == "Unigram":
         return _read_unigram(description)

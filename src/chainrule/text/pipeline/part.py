@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 from chainrule.text.splitting.patterns import SPELLINGS
 from chainrule.text.unicode import expressions
 
@@ -83,7 +83,7 @@ def read_part(role: str, description: Any, known: Mapping[str, type[P]]) -> P | 
     if description is None:
         return None
     if not isinstance(description, dict):
-        raise FormatError(f"{role} is a {type(description).__name__} (must be an object)")
+        raise FormatError(f"{role} is {kind_of(description)} (must be an object)")
     name = description.get("type")
     if not isinstance(name, str) or name not in known:
         raise FormatError(f"{role} {name} is not supported (must be one of {', '.join(sorted(known))})")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 from chainrule.text.merging import WordIds
 from chainrule.text.pipeline import decoders, normalizers, pretokenizers
 from chainrule.text.pipeline.added import AddedToken, Finder
@@ -129,7 +129,7 @@ class PipelineTokenizer(Tokenizer):
     def from_dict(cls, description: Mapping[str, Any]) -> PipelineTokenizer:
         added, symbols, around = (description.get(name) for name in ("added_tokens", "symbols", "around"))
         if not isinstance(added, list):
-            raise FormatError(f"added_tokens is a {type(added).__name__} (must be a list)")
+            raise FormatError(f"added_tokens is {kind_of(added)} (must be a list)")
         if not isinstance(symbols, dict) or not all(type(id) is int for id in symbols.values()):
             raise FormatError(f"symbols is {str(symbols)[:60]} (must map tokens to ids)")
         if (

@@ -233,6 +233,7 @@ def test_a_report_stands_alone_and_holds_everything(runs: Path, capsys: pytest.C
 def test_what_is_no_run_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for args, message in [
         (["runs", "list", "none"], "none: no such directory"),
+        (["runs", "list", "text.txt"], "text.txt: is a file (must be a directory with runs in it)"),
         (["runs", "report", "none"], "none: no such directory (must be the directory of a run"),
         (["runs", "report", "text.txt"], "text.txt: is a file"),
         (["runs", "compare", "runs/one"], "got 1 run (must be at least two)"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.data import load
+from chainrule.cli.render import progress
+from chainrule.data import load, shards
 from chainrule.runs import Run
 
 TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--batch-size", "4"]
@@ -170,3 +173,31 @@ def test_a_batch_of_hidden_words_that_does_not_fit_is_refused(
     words = [*TINY, "--batch-size", "100000000", "--out", "run"]
     err = refused("train", "bert", "text.txt", *words, capsys=capsys)
     assert "--batch-size is 100000000, --block-size 16: a step takes " in err and not Path("run").exists()
+
+
+def test_shards_are_read_to_the_end_while_progress_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And damaged ones are refused before there is a directory."""
+    monkeypatch.chdir(tmp_path)
+    Path("n.txt").write_text("\n".join(map(str, range(3000))))
+    main(["data", "build", "n.txt", "--by", "line", "--validation", "0.1", "--out", "shards"])
+    sums = shards._sums
+
+    def slow(path: Path) -> Any:
+        time.sleep(0.05)
+        return sums(path)
+
+    monkeypatch.setattr(shards, "_sums", slow)
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "PLAIN", 0.01)
+    train = ["train", "gpt", "shards", "--n-layer=1", "--n-embd=8", "--n-head=1", "--block-size=8"]
+    main([*train, "--max-steps", "1", "--batch-size", "2", "--out", "run"])
+    assert capsys.readouterr().err.count("reading: ") >= 3
+    content = bytearray(Path("shards/train.npy").read_bytes())
+    content[-1] ^= 1
+    Path("shards/train.npy").write_bytes(content)
+    with pytest.raises(SystemExit) as stop:
+        main([*train, "--out", "other"])
+    assert stop.value.code == 2 and "train.npy: is damaged" in capsys.readouterr().err
+    assert not Path("other").exists()

@@ -7,10 +7,13 @@ import re
 import shutil
 import statistics
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from chainrule.cli import main
+from chainrule.runs import Run
 from tests.cli.commands.train.test_family_tasks import refused, result
 
 TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "8", "--block-size", "16", "--batch-size", "4"]
@@ -48,6 +51,33 @@ def test_seeds_give_a_mean_and_a_standard_error(capsys: pytest.CaptureFixture[st
     (group,) = json.loads(capsys.readouterr().out)["seeds"]
     assert group["runs"] == ["g/seed-5", "g/seed-7"]
     assert group["validation"]["mean"] == pytest.approx((losses[0] + losses[2]) / 2)
+
+
+def test_a_seed_that_diverges_does_not_stop_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = Run.train
+
+    def spoiled(run: Run, *args: Any) -> Any:
+        if run.trainer.config.seed == 6:
+            run.model.ln_f.weight.array[:] = np.inf
+        return train(run, *args)
+
+    monkeypatch.setattr(Run, "train", spoiled)
+    three = ["train", "gpt", "book.txt", *SHORT, "--seeds", "3", "--seed", "5"]
+    for words in (["--out", "g"], ["--out", "h", "--json"]):
+        with pytest.raises(SystemExit) as stop:
+            main([*three, *words])
+        out, err = capsys.readouterr()
+        assert stop.value.code == 1
+        assert "error: train: of 3 seeds diverged 6; 6: " in err and " --lr " in err
+        assert "seed 6 diverged; the others are trained all the same\n" in (err if "--json" in words else out)
+        if "--json" in words:
+            found = json.loads(out)
+            assert found["diverged"] == [6] and [*found["runs"]] == ["h/seed-5", "h/seed-7"]
+        else:
+            assert "2 seeds in g, mean ± standard error" in out
+    monkeypatch.undo()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, make_dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from chainrule.cli.args.families import DATA, NAMES, TEXT, decided, without
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
 from chainrule.columns import Columns
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Failure
 from chainrule.models.registry import ENCODERS, KNOWN
 from chainrule.suggest import did_you_mean
 from chainrule.train.config import TrainConfig, defaults
@@ -59,55 +58,44 @@ class Train(TrainOptions):
             self._train()
 
     def _train_seeds(self, parent: Path) -> None:
-        """A run for each seed, then the mean of what they reach."""
+        """A run for each seed, then the mean of what they reach; one that diverges does not stop the others."""
         from chainrule.cli.args.seeds import each_seed
         from chainrule.cli.render import seeds
         from chainrule.cli.render.show import command_line
         from chainrule.runs.history import History
-        from chainrule.runs.seeds import folders, together
+        from chainrule.runs.seeds import folder_of, folders, seed_of, together
+        from chainrule.train.skips import Diverged
 
+        diverged: dict[int, Diverged] = {}
         try:
             for asked in each_seed(self, parent):
-                self.say(f"seed {asked.training.seed}" if not asked.resume else f"resumes {asked.resume}")
-                asked._train(alone=False)
+                seed = asked.training.seed if asked.resume is None else seed_of(asked.resume)
+                self.say(f"seed {seed}" if not asked.resume else f"resumes {asked.resume}")
+                try:
+                    asked._train(alone=False)
+                except Diverged as error:
+                    self.say(f"seed {seed} diverged; the others are trained all the same")
+                    diverged[seed] = error
         except SystemExit:
             count = "" if self.seeds == 1 else f" --seeds {self.seeds}"
             self.say(f"all seeds: {command_line()} train {self.family} --resume {parent}{count}")
             raise
-        made = [History.of(folder) for folder in folders(parent)]
-        lines = seeds.in_words(together(made), len(made), parent)
-        print(json.dumps(seeds.summary(made, parent)) if self.json else "\n".join(lines))
+        lost = {folder_of(parent, seed) for seed in diverged}
+        made = [History.of(folder) for folder in folders(parent) if folder not in lost]
+        facts = seeds.summary(made, parent) | {"diverged": [*diverged]}
+        print(
+            json.dumps(facts) if self.json else "\n".join(seeds.in_words(together(made), len(made), parent))
+        )
+        if diverged:
+            first, names = next(iter(diverged)), ", ".join(map(str, diverged))
+            said = f"train: of {len(made) + len(diverged)} seeds diverged {names}; {first}: "
+            raise Failure(said, *diverged[first].args)
 
     def _train(self, *, alone: bool = True) -> None:
         """Train one run and say what it reached; with `alone` the summary for machines is of it."""
-        from rich.console import Console
+        from chainrule.cli.render.training import train
 
-        from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
-        from chainrule.cli.render.result import in_words, next_command, summary
-        from chainrule.cli.render.show import size
-        from chainrule.train.skips import Diverged
-
-        run = self._run()
-        self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
-        if self.resume:
-            renew_settings(run)
-            self.say(continuation(run))
-        try:
-            result = run.train(Console(stderr=self.json, highlight=False))
-        except Diverged as error:
-            raise Diverged(*error.args, remedy(run)) from error
-        said = json.dumps(summary(run, result)) if self.json else "\n".join(in_words(run, result))
-        if self.json and not alone:
-            said = ""  # of several seeds there is one summary, at the end
-        if result.interrupted:
-            with suppress(OSError):  # of a terminal that was closed
-                print(said, end="\n" * bool(said))
-                saved = f"interrupted after step {result.steps:,}, which is saved"
-                self.say(f"{saved}; resume with: {command_for(run)}")
-            raise SystemExit(130)
-        print(said, end="\n" * bool(said))
-        if not self.json and alone:
-            print(next_command(run))
+        train(self._run(), self, alone=alone)
 
     def _run(self, *, draft: bool = False) -> Run:
         """The run that is resumed, or a new one; a draft is not written."""

@@ -1,1 +1,1 @@
-"""Commands on models that are trained further: `chainrule tune ...`"""
+"""Commands that tune a trained model: `chainrule tune`"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 
 Description = Mapping[str, Any]
 
@@ -16,7 +16,7 @@ def part(description: Description, name: str) -> Description:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise FormatError(f"{name} is a {type(value).__name__} (must be an object)")
+        raise FormatError(f"{name} is {kind_of(value)} (must be an object)")
     return value
 
 
@@ -33,7 +33,7 @@ def added_tokens(description: Description) -> dict[str, int]:
     """Special tokens and their ids; added tokens that are not special are refused."""
     listed = description.get("added_tokens") or []
     if not isinstance(listed, list):
-        raise FormatError(f"added_tokens is a {type(listed).__name__} (must be a list)")
+        raise FormatError(f"added_tokens is {kind_of(listed)} (must be a list)")
     found: dict[str, int] = {}
     for entry in listed:
         name, id = (entry.get("content"), entry.get("id")) if isinstance(entry, dict) else (None, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.errors import FormatError
+from chainrule.errors import FormatError, kind_of
 from chainrule.io.hf.tokenizers.parts import Description, describe, part
 from chainrule.text.pipeline import AddedToken, PipelineTokenizer, decoders, normalizers, pretokenizers
 from chainrule.text.pipeline.model_files import read_model
@@ -21,7 +21,7 @@ def read(description: Description) -> PipelineTokenizer:
     """The tokenizer described by a `tokenizer.json`."""
     listed = description.get("added_tokens") or []
     if not isinstance(listed, list):
-        raise FormatError(f"added_tokens is a {type(listed).__name__} (must be a list)")
+        raise FormatError(f"added_tokens is {kind_of(listed)} (must be a list)")
     added = [AddedToken.from_dict(entry) for entry in listed]
     normalizer = normalizers.read(description.get("normalizer"))
     symbols = {

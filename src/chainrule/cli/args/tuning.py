@@ -1,0 +1,113 @@
+"""A run of `chainrule tune`, new or resumed, as the options ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from chainrule.cli.args.config_file import toml
+from chainrule.cli.args.resume import same_data, same_folder, same_settings
+from chainrule.cli.args.training import in_toml, settled
+from chainrule.errors import ConfigError
+from chainrule.files import write
+from chainrule.machine import memory
+from chainrule.models.tuning import Full, Method
+from chainrule.runs import Run, RunFolder
+from chainrule.runs.warm_start import Start
+from chainrule.tasks.memory import counted_with, step_bytes
+from chainrule.tasks.tuning import tuning_task
+
+MOST = 0.1  # of the rate of the base's own training
+
+
+def new_run(asked: Any) -> Run:
+    """The run in its directory, with its settings beside it; what is chosen for it is said."""
+    for name in ("base", "data"):
+        if not getattr(asked, name):
+            raise ConfigError(
+                f"tune: {name.upper()} is missing (say chainrule tune BASE DATA, or --resume RUN)"
+            )
+    if asked.out:
+        RunFolder(asked.out).check_free()  # before the base is read, which takes a while
+    start = Start.open(asked.base)
+    family, task = tuning_task(start.model, asked.data, asked.task)
+    method = _method(asked, start)
+    training = asked.training if "lr" in asked.given else replace(asked.training, lr=MOST * start.lr)
+    run = Run.new(
+        asked.out or Path("runs", method.name),
+        asked.data,
+        training,
+        family,
+        None,
+        start,
+        task=task,
+        method=method,
+        columns=asked.columns,
+        numbered=asked.out is None,
+    )
+    _say_sizes(asked, run, method)
+    _say_rate(asked, training.lr, start)
+    write(run.files.settings, toml(_record(asked, run, method)).encode())
+    return run
+
+
+def _method(asked: Any, start: Start) -> Method:
+    text = getattr(asked, "init_text", "")
+    if not text:
+        return asked.settings
+    ids = start.tokenizer.encode(text)
+    return replace(asked.settings, ids=tuple(int(id) for id in ids))
+
+
+def _say_sizes(asked: Any, run: Run, method: Method) -> None:
+    """What learns, and what a step takes beside one in which everything learns."""
+    learning, whole = run.model.count(trainable=True), run.model.count()
+    share = f"{100 * learning / whole:.3g} %"
+    asked.say(f"{method.name}: {method.about}: {learning:,} of {whole:,} parameters learn ({share})")
+    needed = [forecast(run, each) / 2**20 for each in (method, Full())]
+    there = f"this machine has {memory() / 2**30:.0f} GiB"
+    asked.say(
+        f"memory of a step: about {needed[0]:,.0f} MiB, {needed[1]:,.0f} with all weights learning; {there}"
+    )
+
+
+def forecast(run: Run, method: Method) -> int:
+    """Bytes of a training step of the model of a run, if this method had been applied."""
+    with counted_with(method):
+        return step_bytes(run.model.config, run.trainer.config, run.task.facts().get("window"))
+
+
+def _say_rate(asked: Any, lr: float, start: Start) -> None:
+    if lr > MOST * start.lr * (1 + 1e-9):
+        limit = f"a tenth of {start.lr:g}, that of its own training"
+        asked.say(
+            f"warning: lr {lr:g} is above {MOST * start.lr:g}, {limit}: what the base knows may be washed out"
+        )
+    elif "lr" not in asked.given:
+        asked.say(f"lr is {lr:g}, a tenth of that of the base's own training (--lr for another)")
+
+
+def _record(asked: Any, run: Run, method: Method) -> dict[str, Any]:
+    """The settings of a run that has begun."""
+    reading = getattr(run.corpus, "reading", None)
+    own = {"base": asked.base, "data": asked.data, "task": asked.task or None} | method.to_dict()
+    own |= in_toml({name: value for name, value in own.items() if isinstance(value, tuple)})
+    return own | (in_toml(reading.columns) if reading else {}) | settled(run.trainer.config)
+
+
+def resumed(asked: Any, folder: Path) -> Run:
+    """The run in a folder, with its base, data and settings; an option that is given must agree or be `FREE`."""
+    run = Run.resume(folder)
+    if run.method is None:
+        fix = f"resume with: chainrule train {run.family} --resume {folder}"
+        raise ConfigError(f"tune: {folder} was not tuned by a method ({fix})")
+    same_folder(asked.out, folder)
+    if asked.base and run.base and Path(asked.base).resolve() != run.base.path:
+        said = f"tune: BASE is {asked.base}, in the run {run.base.path} (leave it out)"
+        raise ConfigError(said)
+    if asked.data:
+        same_data(run, asked.data, asked.columns)
+    said = {"method": asked.method} | vars(asked.settings) | vars(asked.training)
+    same_settings(run, said, asked.given, run.method.to_dict(), asked.say)
+    return run
