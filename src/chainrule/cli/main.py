@@ -59,6 +59,7 @@ COMMANDS = {
     "eval": ("evaluate", "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),
     "align reward": ("align.reward", "train a reward model: which of two answers is preferred, as one number each"),
     "align dpo": ("align.dpo", "teach a language model which of two answers is preferred, by DPO"),
+    "align ppo": ("align.ppo", "let a language model learn from the reward of its own answers: PPO, REINFORCE, GRPO"),
     "sample": ("sample", "generate text with a trained model"),
     "embed": ("embed", "turn texts into vectors, or show which are near each other"),
     "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),
@@ -82,6 +83,10 @@ COMMANDS = {
     "tokenize decode": ("tokenize.decode", "print the text of token ids"),
     "tokenize show": ("tokenize.show", "show the tokens of a text, or how they are learned"),
     "count": ("count:family", "count the parameters, operations and memory of a model before making it"),
+    "scale plan": ("scale.plan", "plan a scaling study, or what to train with a compute budget"),
+    "scale run": ("scale.run", "train every model of a plan, each as a run, and write their results as one table"),
+    "scale fit": ("scale.fit", "fit a scaling law to a table of runs, with intervals and doubts"),
+    "scale predict": ("scale.predict", "predict the loss of a run by a fitted law"),
     "doctor": ("doctor", "examine this machine, the data for a model, or how a run went"),
 }  # fmt: skip
 
