@@ -53,8 +53,8 @@ def new_run(asked: Any) -> Run:
         numbered=asked.out is None,
     )
     _say_sizes(asked, run, method)
-    if run.keeping and run.keeping.told:
-        asked.say(f"the old task is not measured: {run.keeping.told}")
+    if run.tuning and run.tuning.kept.told:
+        asked.say(f"the old task is not measured: {run.tuning.kept.told}")
     _say_rate(asked, training.lr, start)
     write(run.files.settings, toml(_record(asked, run, method)).encode())
     return run
@@ -121,8 +121,9 @@ def resumed(asked: Any, folder: Path) -> Run:
         fix = f"resume with: chainrule train {run.family} --resume {folder}"
         raise ConfigError(f"tune: {folder} was not tuned by a method ({fix})")
     same_folder(asked.out, folder)
-    if asked.base and run.base and Path(asked.base).resolve() != run.base.path:
-        said = f"tune: BASE is {asked.base}, in the run {run.base.path} (leave it out)"
+    base = run.tuning.base if run.tuning else None
+    if asked.base and base and Path(asked.base).resolve() != base.path:
+        said = f"tune: BASE is {asked.base}, in the run {base.path} (leave it out)"
         raise ConfigError(said)
     if asked.data:
         same_data(run, asked.data, asked.columns)
