@@ -53,6 +53,7 @@ COMMANDS = {
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
     "tune": ("tune.tune:", "tune a trained model: LoRA, adapters, prefixes, or all weights"),
     "tune advise": ("tune.advise", "which method of tuning suits the data and the needs"),
+    "tune forgetting": ("tune.forgetting", "tune with each remedy against forgetting, and draw gain against loss"),
     "tune show-mask": ("tune.show_mask", "show which tokens of conversations are trained in instruction tuning"),
     "merge": ("merge", "add what was tuned into the weights of the base, as a plain model"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
