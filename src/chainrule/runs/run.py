@@ -26,6 +26,7 @@ from chainrule.runs.baseline import baseline_of
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
+from chainrule.runs.needs import named_model, same_functions, same_model
 from chainrule.runs.progress import flat, progress_of, restore
 from chainrule.runs.tuned import Base, check_method, description, own_arrays
 from chainrule.runs.warm_start import (
@@ -36,6 +37,7 @@ from chainrule.runs.warm_start import (
     load_start,
     own_tokenizer,
 )
+from chainrule.tasks.preferences.policy import PolicyTask
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Data, facts_of
@@ -43,6 +45,7 @@ from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
 from chainrule.train.log import Log, read, score_in_words
 from chainrule.train.plan import Plan
+from chainrule.train.policy import policy_trainer
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
 
@@ -81,6 +84,8 @@ class Run:
         self.config = config
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
+        elif isinstance(self.task, PolicyTask):
+            self.trainer = policy_trainer(self.task, self.model, batches, held_out, config)
         else:
             learner, task = self.task.learner(self.model), self.task
             self.trainer = Trainer(
@@ -142,6 +147,7 @@ class Run:
             suited = kind.suited(found, start=start, tokenizer=tokenizer)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
+        size |= {name: named_model(size[name]) for name in kind.models if size.get(name)}
         setup = Setup.new(model, found, tokenizer, config, start, task, method, **size)
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
@@ -162,13 +168,16 @@ class Run:
         return run
 
     @classmethod
-    def resume(cls, folder: str | Path, *, word_vectors: bool = False) -> Run:
-        """Continue from the newest checkpoint of a run, as if it had never stopped."""
+    def resume(cls, folder: str | Path, *, word_vectors: bool = False, **functions: Any) -> Run:
+        """Continue from the newest checkpoint of a run, as if it had never stopped.
+
+        `functions` are those that its task was given, such as a reward: a run keeps their names, not what they do.
+        """
         RunFolder(Path(folder)).refuse_checkpoint()
-        return cls.restored(folder, load_checkpoint(folder, word_vectors=word_vectors))
+        return cls.restored(folder, load_checkpoint(folder, word_vectors=word_vectors), **functions)
 
     @classmethod
-    def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
+    def restored(cls, folder: str | Path, saved: Checkpoint, **functions: Any) -> Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved, folder)
         method = method_of(saved.training["method"]) if "method" in saved.training else None
@@ -178,6 +187,8 @@ class Run:
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
+        options |= {name: same_model(folder, options[name]) for name in kind.models if options[name]}
+        options |= same_functions(folder, {name: options[name] for name in kind.functions}, functions)
         task = kind.of(data, tokenizer, **options)
         if kind.from_start and saved.step:
             task = task.compared_with(build(checkpoint.load(RunFolder(folder).checkpoint(0)), folder)[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ class Step:
     uniform: float | None = None
     """The loss of a uniform guess, if that is known."""
     config: TrainConfig
+    metrics: Mapping[str, float] = MappingProxyType({})
+    """What is known of the last step beside its loss, for the log."""
 
     @property
     def tokens(self) -> int:
@@ -65,8 +68,11 @@ class Step:
         return self.average.in_place() if self.average else nullcontext()
 
     def arrays(self) -> Mapping[str, Array]:
-        """What an optimizer remembers, for a checkpoint."""
+        """What an optimizer remembers, and what else a step depends on, for a checkpoint."""
         return {}
+
+    def load(self, arrays: Mapping[str, Array]) -> None:
+        """Take back what `arrays` gave."""
 
 
 class GradientStep(Step):
@@ -149,3 +155,6 @@ class GradientStep(Step):
 
     def arrays(self) -> Mapping[str, Any]:
         return self.optimizer.state()
+
+    def load(self, arrays: Mapping[str, Any]) -> None:
+        self.optimizer.load(arrays)
