@@ -15,11 +15,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from chainrule import native
 from chainrule.errors import ConfigError
+from chainrule.machine import launched
 from chainrule.types import Array
 
+LOCAL = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")  # of them, those on this machine
 T = TypeVar("T")
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "PMIX_SIZE")  # what launchers tell a process
 
 
 class Communicator:
@@ -64,7 +66,9 @@ class MPICommunicator(Communicator):
         starts = np.concatenate([[0], np.cumsum(counts)])
         mine = slice(starts[self.rank], starts[self.rank + 1])
         kind = self.mpi._typedict[array.dtype.char]
-        copies = np.empty((self.size, counts[self.rank]), array.dtype)  # of this rank's stretch, one from each
+        copies = np.empty(
+            (self.size, counts[self.rank]), array.dtype
+        )  # of this rank's stretch, one from each
         own = [counts[self.rank]] * self.size
         self.comm.Alltoallv(
             [array, (counts, starts[:-1]), kind],
@@ -90,8 +94,7 @@ class MPICommunicator(Communicator):
 @cache
 def world() -> Communicator:
     """All processes that were started together; this one alone if a launcher of MPI did not start it."""
-    sizes = (os.environ.get(name, "") for name in SIZES)
-    if not any(size.isdecimal() and int(size) > 1 for size in sizes):
+    if not launched():
         return Communicator()
     try:
         from mpi4py import MPI
@@ -99,4 +102,14 @@ def world() -> Communicator:
         raise ConfigError(
             "mpiexec: mpi4py is not installed (pip install 'chainrule[mpi]', or start one process)"
         ) from error
-    return MPICommunicator(MPI) if MPI.COMM_WORLD.size > 1 else Communicator()
+    if MPI.COMM_WORLD.size == 1:
+        return Communicator()
+    share_threads()
+    return MPICommunicator(MPI)
+
+
+def share_threads() -> None:
+    """Ranks on one machine share its cores, unless CHAINRULE_THREADS says how many threads each has."""
+    here = next((os.environ[name] for name in LOCAL if os.environ.get(name, "").isdecimal()), "1")
+    if "CHAINRULE_THREADS" not in os.environ:
+        native.set_threads(max(1, native.get_threads() // int(here)))

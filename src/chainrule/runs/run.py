@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd import precision
 from chainrule.data import CHOSEN, Columns, Shards
+from chainrule.distributed import world
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
+from chainrule.files import write
 from chainrule.io import load_tokenizer, peft, write_vectors
 from chainrule.io.hf import pretrained
 from chainrule.models import Model, describe
@@ -43,7 +45,7 @@ from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
-from chainrule.train.log import Log, read, score_in_words
+from chainrule.train.log import Log, Logger, read, score_in_words
 from chainrule.train.plan import Plan
 from chainrule.train.policy import policy_trainer
 from chainrule.train.trainer import Result, Trainer
@@ -128,6 +130,8 @@ class Run:
         keeps it alone: then `start` is a path, by which the rest is found again. `columns` are those of a table. Of a
         draft nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
+        ranks = world()
+        draft = draft or not ranks.first  # which alone writes
         if not (draft or numbered):
             RunFolder(folder).check_free()
         path = start.path if isinstance(start, Start) else start
@@ -165,6 +169,8 @@ class Run:
                 run.files = RunFolder(run.folder)
             else:
                 run.files.make()
+        run.folder = ranks.from_first(run.folder)
+        run.files = RunFolder(run.folder)
         return run
 
     @classmethod
@@ -243,6 +249,8 @@ class Run:
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
         trainer, self.left_at = self.trainer, None
+        if not world().first:
+            return trainer.run(Logger())
         unit = self.task.counted
         per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
         sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
@@ -338,6 +346,11 @@ class Run:
         about |= description(self.method, self.base, self.folder)
         adapter = {"adapter_model": arrays, "adapter_config": about}
         return files | {"model": {}, "config": describe(self.model)} | adapter
+
+    def keep_settings(self, text: str) -> None:
+        """Write the settings of the run, as a file for --config."""
+        if world().first:
+            write(self.files.settings, text.encode())
 
     def sample(self) -> str:
         """What the model writes now, with the running mean of the weights if there is one."""
