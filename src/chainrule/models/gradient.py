@@ -27,8 +27,8 @@ def backward(
     counts = [model.counts(part.inputs, part.targets) for part in parts]
     totals = [max(1, sum(of_part)) for of_part in zip(*counts, strict=True)]
     loss, states = 0.0, []
-    for number, (part, counted) in list(enumerate(zip(parts, counts, strict=True)))[first::every]:
-        with random.part(number):
+    for place, (part, counted) in list(enumerate(zip(parts, counts, strict=True)))[first::every]:
+        with random.part(place):
             losses, state = model.losses_and_state(part)
         states.append(state)
         weighted = [(each, n / total) for each, n, total in zip(losses, counted, totals, strict=True) if n]
