@@ -56,7 +56,7 @@ def check_method(method: Method | None, start: object, draft: bool) -> None:
     if start is None:
         rule = "must have a model to tune: give start"
         raise ConfigError(f"tune: method {method.name} for a new model ({rule})")
-    if method.alone and not draft and not isinstance(start, str | Path):
+    if method.alone and not draft and isinstance(start, Model):
         rule = "must be a path: the run keeps the adapter alone, and finds the rest there"
         raise ConfigError(f"tune: start is a {type(start).__name__} ({rule})")
 

@@ -29,6 +29,7 @@ from chainrule.tasks.objectives import check_objective
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.ema import Average
+from chainrule.train.general import Pull
 from chainrule.train.precision import LossScale, NoScale
 from chainrule.train.skips import Skips
 
@@ -108,6 +109,7 @@ class GradientStep(Step):
         self.scale = LossScale() if config.precision == "fp16" else NoScale()
         self.average = Average(model.parameters(), config.ema) if config.ema else None
         self.skips = Skips()
+        self.pull: Pull | None = None  # towards the weights that a tuned model had
         self.uniform = math.log(model.n_classes) if model.n_classes else None
 
     @property
@@ -131,6 +133,7 @@ class GradientStep(Step):
         ):
             batch = Batch(inputs, targets, self._state(number, row_count(inputs)))
             loss, state = self._backward(batch, factor)
+            loss += self.pull.backward(factor) if self.pull else 0.0
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
         finite = math.isfinite(loss + norm)
         if not finite:  # a running mean has taken it in already

@@ -48,10 +48,13 @@ def new_run(asked: Any) -> Run:
         start,
         task=task,
         method=method,
+        keeping=asked.keeping,
         columns=asked.columns,
         numbered=asked.out is None,
     )
     _say_sizes(asked, run, method)
+    if run.tuning and run.tuning.kept.told:
+        asked.say(f"the old task is not measured: {run.tuning.kept.told}")
     _say_rate(asked, training.lr, start)
     run.keep_settings(toml(_record(asked, run, method)))
     return run
@@ -107,6 +110,7 @@ def _record(asked: Any, run: Run, method: Method) -> dict[str, Any]:
     reading = getattr(run.corpus, "reading", None)
     own = {"base": asked.base, "data": asked.data, "task": asked.task or None} | method.to_dict()
     own |= in_toml({name: value for name, value in own.items() if isinstance(value, tuple)})
+    own |= vars(asked.keeping)
     return own | (in_toml(reading.columns) if reading else {}) | settled(run.trainer.config)
 
 
@@ -117,8 +121,9 @@ def resumed(asked: Any, folder: Path) -> Run:
         fix = f"resume with: chainrule train {run.family} --resume {folder}"
         raise ConfigError(f"tune: {folder} was not tuned by a method ({fix})")
     same_folder(asked.out, folder)
-    if asked.base and run.base and Path(asked.base).resolve() != run.base.path:
-        said = f"tune: BASE is {asked.base}, in the run {run.base.path} (leave it out)"
+    base = run.tuning.base if run.tuning else None
+    if asked.base and base and Path(asked.base).resolve() != base.path:
+        said = f"tune: BASE is {asked.base}, in the run {base.path} (leave it out)"
         raise ConfigError(said)
     if asked.data:
         same_data(run, asked.data, asked.columns)
