@@ -74,6 +74,8 @@ COMMANDS = {
     "data get": ("data.get", "fetch a named corpus, checked against its hash"),
     "data stats": ("data.stats", "count documents, characters, tokens and copies"),
     "data dedup": ("data.dedup", "leave out copies, near copies and poor texts"),
+    "data instruct": ("data.instruct", "turn labeled texts or pairs into instructions"),
+    "data mix": ("data.mix", "mix conversations of several files in given proportions"),
     "data build": ("data.build", "turn documents into token shards"),
     "tokenize train": ("tokenize.train", "learn a tokenizer from texts"),
     "tokenize encode": ("tokenize.encode", "print the token ids of a text"),
