@@ -7,11 +7,12 @@ import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from chainrule.align.policy_gradient import PolicyGradient
 from chainrule.data import load
 from chainrule.models import make
 from chainrule.models.registry import KNOWN, REWARDS, WORD_VECTORS
@@ -21,6 +22,7 @@ from chainrule.tasks.registry import NAMED, TASKS, task_of
 from chainrule.text import CharTokenizer, Tokenizer, WordPieceTokenizer
 from chainrule.train import TrainConfig, WordTrainConfig
 from chainrule.train.log import Log, read
+from chainrule.train.policy import PolicyStep
 from chainrule.train.step import GradientStep
 from chainrule.train.word_vectors import WordVectorStep
 
@@ -99,12 +101,19 @@ def aligned(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
         start = make("gpt", vocab_size=tokenizer.vocab_size, block_size=48, **sizes)
     family, task = (trainer, "") if trainer in REWARDS else ("gpt", trainer)
     config = TrainConfig(**SETTINGS | settings)
-    data = "instructions.jsonl" if task == "instruction" else "preferences.jsonl"
-    return Run.new(folder / name, folder / data, config, family, tokenizer, start, task=task)
+    options = {"reward_function": longest, "max_new_tokens": 4, "target_kl": 0.1} if task == "ppo" else {}
+    data = folder / ("instructions.jsonl" if task == "instruction" else "preferences.jsonl")
+    return Run.new(folder / name, data, config, family, tokenizer, start, task=task, **options)
+
+
+def longest(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    """A reward: long words are good."""
+    return [float(max(map(len, answer.split(" ")))) for answer in answers]
 
 
 def resume(folder: Path, trainer: str) -> Run:
-    return Run.resume(folder, word_vectors=trainer in WORD_VECTORS)
+    functions = {"reward_function": longest} if trainer == "ppo" else {}
+    return Run.resume(folder, word_vectors=trainer in WORD_VECTORS, **functions)
 
 
 def _child(folder: Path, trainer: str, name: str, moments: int | None, settings: dict[str, Any]) -> None:
@@ -131,6 +140,8 @@ def _die_after(moments: int) -> None:
 
     for owner, name in (
         (GradientStep, "__call__"),
+        (PolicyStep, "__call__"),
+        (PolicyGradient, "update"),
         (WordVectorStep, "read"),
         (Log, "_write"),
         (os, "fsync"),
@@ -163,5 +174,7 @@ def outcome(folder: Path) -> tuple[Any, ...]:
     steps = [
         record for record in read(folder / "log.jsonl") if record["step"]
     ]  # what is before tells of the machine
-    log = [{k: v for k, v in record.items() if k != "seconds"} for record in steps]
+    log = [
+        {k: v for k, v in record.items() if k != "seconds" and not k.startswith("time/")} for record in steps
+    ]
     return newest.name, arrays, training, log

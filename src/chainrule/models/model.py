@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,15 @@ ABSURD = 1 << 24  # wider than any layer, larger than any vocabulary, longer tha
 
 class Config(Fields):
     """Base of the dataclasses of sizes."""
+
+    if TYPE_CHECKING:  # of those with an MLP in each block
+        n_embd: int
+        n_hidden: int | None
+
+    @property
+    def inside(self) -> int:
+        """Width inside the MLP: four times n_embd, unless n_hidden is given."""
+        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
 
     @property
     def n_params(self) -> int:

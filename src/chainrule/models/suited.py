@@ -89,11 +89,18 @@ def for_preferences(pairs: int, *, lr: float) -> Suited:
     return Suited({}, passes(pairs, 3, batch_size=16) | {"lr": lr, "weight_decay": 0.0}, pairs)
 
 
+def for_prompts(prompts: int) -> Suited:
+    """For a policy that learns from its answers to prompts: a step takes long, and a few dozen show where it goes."""
+    when = {"warmup": 5, "eval_every": 10, "eval_windows": 64, "save_every": 10}
+    return Suited({}, {"max_steps": 100, "batch_size": 32, "lr": 3e-5, "weight_decay": 0.0} | when, prompts)
+
+
 RULES: dict[str, Callable[[int], Suited]] = {  # by family, or by method of alignment
     "bert-classifier": for_bert,
     "bow-classifier": for_bag_of_words,
     "dpo": partial(for_preferences, lr=5e-5),
     "reward": partial(for_preferences, lr=1e-4),
+    "ppo": for_prompts,
 }
 
 

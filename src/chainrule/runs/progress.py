@@ -45,7 +45,7 @@ def restore(trainer: Trainer, model: Model, saved: Checkpoint, folder: str | Pat
         step.skips.in_a_row = int(training.get("skipped", 0))
     if step.average:  # it began with what is used, the mean; what is trained lies beside it
         model.load(model.state() | dict(saved.trained))
-    step.optimizer.load(saved.optimizer)
+    step.load(saved.optimizer)
 
 
 def flat(state: State | None) -> dict[str, Any]:

@@ -25,7 +25,9 @@ from chainrule.runs import checkpoint, environment
 from chainrule.runs.baseline import baseline_of
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
+from chainrule.runs.keeping import Kept
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
+from chainrule.runs.needs import named_model, same_functions, same_model
 from chainrule.runs.progress import flat, progress_of, restore
 from chainrule.runs.tuned import Base, check_method, description, own_arrays
 from chainrule.runs.warm_start import (
@@ -36,13 +38,16 @@ from chainrule.runs.warm_start import (
     load_start,
     own_tokenizer,
 )
+from chainrule.tasks.preferences.policy import PolicyTask
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
-from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
+from chainrule.train.config import Keeping, TrainConfig, WordTrainConfig, defaults
+from chainrule.train.general import General
 from chainrule.train.log import Log, read, score_in_words
 from chainrule.train.plan import Plan
+from chainrule.train.policy import policy_trainer
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
 
@@ -74,6 +79,8 @@ class Run:
         """What was tuned, if the run holds the adapter alone."""
         self.own: tuple[str, ...] = ()
         """The names of the arrays that are then not those of the base."""
+        self.keeping: Kept | None = None
+        """What is done against forgetting."""
         self.forecast: tuple[float, float, int] | None = None
         """Bits per byte to expect, from and to, and the number of steps, where sizes were chosen for a budget."""
         self.left_at: float | None = None
@@ -81,6 +88,8 @@ class Run:
         self.config = config
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
+        elif isinstance(self.task, PolicyTask):
+            self.trainer = policy_trainer(self.task, self.model, batches, held_out, config)
         else:
             learner, task = self.task.learner(self.model), self.task
             self.trainer = Trainer(
@@ -105,6 +114,7 @@ class Run:
         *,
         task: str = "",
         method: Method | None = None,
+        keeping: Keeping | None = None,
         columns: Columns = CHOSEN,
         vectors: str | Path | None = None,
         draft: bool = False,
@@ -120,15 +130,22 @@ class Run:
         `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
         settings, and sizes that are not given, suit the amount of data. `task` is the name of one that is not that of
         the family. With a `method` of `models.tuning` only what it says learns, and unless that is everything the run
-        keeps it alone: then `start` is a path, by which the rest is found again. `columns` are those of a table. Of a
+        keeps it alone: then `start` is a path, by which the rest is found again; `keeping` says how what the base knows
+        is measured and kept. `columns` are those of a table. Of a
         draft nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
         if not (draft or numbered):
             RunFolder(folder).check_free()
-        path = start.path if isinstance(start, Start) else start
-        if isinstance(start, str | Path | Start):
-            start, tokenizer = load_start(start, tokenizer)
-        check_method(method, path, draft)
+        check_method(method, start, draft)
+        opened = (
+            Start.open(start)
+            if isinstance(start, str | Path)
+            else start
+            if isinstance(start, Start)
+            else None
+        )
+        if opened is not None:
+            start, tokenizer = load_start(opened, tokenizer)
         if start is not None:
             check_family(start, model)
             check_vectors(vectors)
@@ -142,14 +159,21 @@ class Run:
             suited = kind.suited(found, start=start, tokenizer=tokenizer)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
+        size |= {name: named_model(size[name]) for name in kind.models if size.get(name)}
         setup = Setup.new(model, found, tokenizer, config, start, task, method, **size)
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
         run.method = method
-        if method is not None and method.alone and isinstance(path, str | Path):
-            assert start is not None
-            run.base, run.own = Base.of(path, start), tuple(own_arrays(run.model, start))
+        if method is not None and opened is not None and isinstance(config, TrainConfig):
+            if method.alone:
+                run.base, run.own = (
+                    Base.of(opened.path, opened.model),
+                    tuple(own_arrays(run.model, opened.model)),
+                )
+            run.keeping = Kept.new(keeping or Keeping(), opened, run.model, method, config)
+            run.keeping.measure_before(opened.model, run.model, run.tokenizer, config)
+            run._keep(run.model.state)
         if not draft:
             facts_of(
                 found
@@ -162,13 +186,16 @@ class Run:
         return run
 
     @classmethod
-    def resume(cls, folder: str | Path, *, word_vectors: bool = False) -> Run:
-        """Continue from the newest checkpoint of a run, as if it had never stopped."""
+    def resume(cls, folder: str | Path, *, word_vectors: bool = False, **functions: Any) -> Run:
+        """Continue from the newest checkpoint of a run, as if it had never stopped.
+
+        `functions` are those that its task was given, such as a reward: a run keeps their names, not what they do.
+        """
         RunFolder(Path(folder)).refuse_checkpoint()
-        return cls.restored(folder, load_checkpoint(folder, word_vectors=word_vectors))
+        return cls.restored(folder, load_checkpoint(folder, word_vectors=word_vectors), **functions)
 
     @classmethod
-    def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
+    def restored(cls, folder: str | Path, saved: Checkpoint, **functions: Any) -> Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved, folder)
         method = method_of(saved.training["method"]) if "method" in saved.training else None
@@ -178,6 +205,8 @@ class Run:
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
+        options |= {name: same_model(folder, options[name]) for name in kind.models if options[name]}
+        options |= same_functions(folder, {name: options[name] for name in kind.functions}, functions)
         task = kind.of(data, tokenizer, **options)
         if kind.from_start and saved.step:
             task = task.compared_with(build(checkpoint.load(RunFolder(folder).checkpoint(0)), folder)[0])
@@ -185,6 +214,10 @@ class Run:
         restore(run.trainer, run.model, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
         run.method = method
+        if "keeping" in saved.training:
+            run.keeping = Kept.from_dict(saved.training["keeping"])
+            run._keep(lambda: build(checkpoint.load(run.files.checkpoint(0)), folder)[0].state())
+            run.keeping.restore(run.trainer.general, saved.training["keeping"])
         if saved.adapter_config:
             run.base = Base.named(saved.adapter_config)
             run.own = tuple(saved.training["own"])
@@ -206,7 +239,16 @@ class Run:
         size, seed = trainer.config.batch_size, trainer.config.seed
         with precision(trainer.config.precision):
             trainer.batches = self.task.batches(self.model, batch_size=size, seed=seed, steps=max_steps)
+            if self.keeping is not None:
+                trainer.batches = self.keeping.mixed(self.task, self.model, trainer.batches, trainer.config)
         trainer.best_so_far.waited = 0  # asked to continue, it is patient again
+
+    def _keep(self, pretrained: Callable[[], dict[str, Any]]) -> None:
+        """Let the trainer do what is to be done against forgetting."""
+        assert self.keeping is not None
+        trainer = self.trainer
+        trainer.batches = self.keeping.mixed(self.task, self.model, trainer.batches, trainer.config)
+        self.keeping.attach(trainer, self.model, self.tokenizer, pretrained)
 
     @property
     def family(self) -> str:
@@ -270,7 +312,16 @@ class Run:
             if trainer.eval_batches:
                 found = trainer.examine(fresh=self.from_seed)
                 trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
+            if trainer.general is not None:
+                self._begin_keeping(log, trainer.general)
             self.save()
+
+    def _begin_keeping(self, log: Log, general: General) -> None:
+        """Note what the base could do; with a tolerance its weights count as the best as long as no others do."""
+        said = f"old task: loss {general.before:.4f} before tuning, on {general.name}"
+        log.note(0, {"general": general.before}, said)
+        if general.tolerance is not None:
+            self.trainer.best_so_far.update(0, self.trainer.evaluate())
 
     def _tell_baseline(self, log: Log) -> None:
         """Print what a simpler model reaches on the same validation data, which this one must beat."""
@@ -300,6 +351,7 @@ class Run:
             **({"task": self.task.name} if self.task.name else {}),
             **({"method": self.method.to_dict()} if self.method else {}),
             **({"own": self.own} if self.base else {}),
+            **({"keeping": self.keeping.to_dict(trainer.general)} if self.keeping else {}),
             **self.task.facts(),
             "train": asdict(self.config if step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),

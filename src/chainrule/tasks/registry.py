@@ -15,6 +15,7 @@ from chainrule.tasks.masked_lm import MaskedLMTask
 from chainrule.tasks.pairs.embedding import EmbeddingTask, without_head
 from chainrule.tasks.pairs.translation import TranslationTask
 from chainrule.tasks.preferences.dpo import DPOTask
+from chainrule.tasks.preferences.policy import PolicyTask
 from chainrule.tasks.preferences.reward import RewardTask
 from chainrule.tasks.task import Task
 from chainrule.tasks.word_vectors import WordVectorsTask
@@ -31,10 +32,10 @@ TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(WORD_VECTORS, WordVectorsTask),
 }
 
-ALIGNMENT: dict[str, type[Task]] = {"reward": RewardTask, "dpo": DPOTask}
+ALIGNMENT: dict[str, type[Task]] = {"reward": RewardTask, "dpo": DPOTask, "ppo": PolicyTask}
 """By the name of the method."""
 
-NAMED: dict[str, type[Task]] = {kind.name: kind for kind in (InstructionTask, DPOTask)}
+NAMED: dict[str, type[Task]] = {kind.name: kind for kind in (InstructionTask, DPOTask, PolicyTask)}
 """Tasks of models that have learned already, which are not those of their families: by name, which a run keeps."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -38,6 +39,22 @@ def facts_of(data: Data) -> dict[str, Any]:
     return facts if reading is None else facts | {"columns": reading.columns}
 
 
+class NamedModel(NamedTuple):
+    """Another model that a task uses, with the path where it is found again."""
+
+    path: str
+    model: Any
+    tokenizer: Tokenizer
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a run writes down about it: the path, and a hash that tells if it is still the same."""
+        hashed = hashlib.sha256()
+        for name, array in sorted(self.model.state().items()):
+            hashed.update(name.encode() + np.ascontiguousarray(array).tobytes())
+        return {"path": self.path, "sha256": hashed.hexdigest()}
+
+
 class Share(NamedTuple):
     """How much of the evaluation data a loss is of."""
 
@@ -72,6 +89,10 @@ class Task:
     """The data that are there without a download."""
     options: ClassVar[tuple[str, ...]] = ()
     """Options of `of` beside the tokenizer, which a checkpoint keeps."""
+    models: ClassVar[tuple[str, ...]] = ()
+    """Those of the options that are paths of models; a run reads them, and `of` is given each as a `NamedModel`."""
+    functions: ClassVar[tuple[str, ...]] = ()
+    """Those of the options that are functions: a run keeps their names, and is given them again when it is resumed."""
     unit: ClassVar[str] = "nats_per_token"
     """What the loss is measured in."""
     perplexity: ClassVar[bool] = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from chainrule.tasks.objectives import check_objective
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.ema import Average
+from chainrule.train.general import Pull
 from chainrule.train.precision import LossScale, NoScale
 from chainrule.train.skips import Skips
 
@@ -47,6 +49,8 @@ class Step:
     uniform: float | None = None
     """The loss of a uniform guess, if that is known."""
     config: TrainConfig
+    metrics: Mapping[str, float] = MappingProxyType({})
+    """What is known of the last step beside its loss, for the log."""
 
     @property
     def tokens(self) -> int:
@@ -65,8 +69,11 @@ class Step:
         return self.average.in_place() if self.average else nullcontext()
 
     def arrays(self) -> Mapping[str, Array]:
-        """What an optimizer remembers, for a checkpoint."""
+        """What an optimizer remembers, and what else a step depends on, for a checkpoint."""
         return {}
+
+    def load(self, arrays: Mapping[str, Array]) -> None:
+        """Take back what `arrays` gave."""
 
 
 class GradientStep(Step):
@@ -91,6 +98,7 @@ class GradientStep(Step):
         self.scale = LossScale() if config.precision == "fp16" else NoScale()
         self.average = Average(model.parameters(), config.ema) if config.ema else None
         self.skips = Skips()
+        self.pull: Pull | None = None  # towards the weights that a tuned model had
         self.uniform = math.log(model.n_classes) if model.n_classes else None
 
     @property
@@ -114,6 +122,7 @@ class GradientStep(Step):
         ):
             batch = Batch(inputs, targets, self._state(number, row_count(inputs)))
             loss, state = backward(self.model, batch, accumulate=self.config.accumulate, factor=factor)
+            loss += self.pull.backward(factor) if self.pull else 0.0
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
         finite = math.isfinite(loss + norm)
         if not finite:  # a running mean has taken it in already
@@ -149,3 +158,6 @@ class GradientStep(Step):
 
     def arrays(self) -> Mapping[str, Any]:
         return self.optimizer.state()
+
+    def load(self, arrays: Mapping[str, Any]) -> None:
+        self.optimizer.load(arrays)

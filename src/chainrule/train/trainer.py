@@ -28,6 +28,7 @@ from chainrule.text import Tokenizer
 from chainrule.train.best import Best
 from chainrule.train.bounds import Bounds
 from chainrule.train.config import TrainConfig
+from chainrule.train.general import General
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger, Scores
 from chainrule.train.plan import Plan
@@ -82,6 +83,7 @@ class Trainer:
         self.plan = Plan(config)
         self.bounds = Bounds(self.step.uniform)
         self.best_so_far = Best()
+        self.general: General | None = None  # the old task of a tuned model, if it is measured
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
         self.going_on: GoingOn = lambda said: True
@@ -165,8 +167,9 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """All planned steps are done, or patience is at its end."""
+        """All planned steps are done, or patience is at its end, or too much of the old task is forgotten."""
         tired = 0 < self.config.patience <= self.best_so_far.waited
+        tired = tired or (self.general is not None and self.general.forgot)
         return tired or self.plan.finished(self.steps, self.seconds)
 
     def update(self, lr: float) -> Any:
@@ -215,9 +218,19 @@ class Trainer:
         self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.gradient.skips.reason:  # the gradient is that of a step that was taken
             self.tell(log, self.monitor.weights(self.model.parameters(), self.gradient.optimizer))
+        if self.general is not None and self._forgot(log, self.general):
+            return validation  # no best: the checkpoint before is used
         score = next(iter(scores.values()), None) if self.best_by_score else None
         self.best_so_far.update(self.steps, validation, score)
         return validation
+
+    def _forgot(self, log: Logger, general: General) -> bool:
+        """Measure the old task; has too much of it been forgotten?"""
+        self.model.eval()
+        with precision(self.config.precision), self.step.averaged():
+            said = general.look(self.model)
+        log.note(self.steps, {"general": general.last}, said)
+        return general.forgot
 
     def _check(self, log: Logger, validation: float = 0.0) -> None:
         """Refuse to keep broken weights, or to call them a result."""

@@ -27,7 +27,7 @@ PREFERENCES = (
 class AlignOptions(Speaking):
     """A subclass for each method adds the options of its task."""
 
-    method: ClassVar[str]
+    verb: ClassVar[str]
     reads: ClassVar[str] = "the reference reads each pair once"
     """What takes a while before the first step."""
 
@@ -50,14 +50,14 @@ class AlignOptions(Speaking):
         """What is trained on."""
         from chainrule.tasks.registry import ALIGNMENT
 
-        return ALIGNMENT[cls.method]
+        return ALIGNMENT[cls.verb]
 
     @classmethod
     def by_data(cls) -> dict[str, Any]:
         """The settings that are chosen for the task unless given: what they are, None if the data decide."""
         from chainrule.models.suited import chosen
 
-        return chosen(cls.method)
+        return chosen(cls.verb)
 
     def run(self) -> None:
         from chainrule.cli.render.progress import Progress
@@ -87,7 +87,7 @@ class AlignOptions(Speaking):
             if getattr(self, name) is None:
                 shown = "BASE" if name == "base" else "FILE"
                 raise ConfigError(
-                    f"align {self.method}: {shown} is missing (give BASE and FILE, or --resume RUN)"
+                    f"align {self.verb}: {shown} is missing (give BASE and FILE, or --resume RUN)"
                 )
         if self.out:
             RunFolder(self.out).check_free()
@@ -97,10 +97,10 @@ class AlignOptions(Speaking):
         config = self.planned(data)
         tell(self.reads)
         run = Run.new(
-            self.out or Path("runs", self.method), data, config, self.family(start), tokenizer, start,
+            self.out or Path("runs", self.verb), data, config, self.family(start), tokenizer, start,
             task=kind.name, numbered=self.out is None, **self.own(),
         )  # fmt: skip
-        said = {"base": self.base, "data": self.data} | self.own() | settled(config)
+        said = {"base": self.base, "data": self.data} | self.spoken(run) | settled(config)
         write(run.files.settings, toml(said).encode())
         return run
 
@@ -113,18 +113,31 @@ class AlignOptions(Speaking):
 
     def _resumed(self, folder: Path) -> Run:
         from chainrule.cli.args.resume import command_for, same_folder, same_settings
-        from chainrule.runs import Run
 
         for name in ("base", "data"):
             if getattr(self, name) is not None:
                 shown = "BASE" if name == "base" else "FILE"
                 said = f"{shown} is {getattr(self, name)}, the run in {folder} has its own (leave it out)"
                 raise ConfigError(f"resume: {said}")
-        run = Run.resume(folder)
+        run = self.resumed(folder)
         if type(run.task) is not self.task():
             raise ConfigError(
-                f"resume: {folder} is not a run of align {self.method} (resume with: {command_for(run)})"
+                f"resume: {folder} is not a run of align {self.verb} (resume with: {command_for(run)})"
             )
         same_folder(self.out, folder)
-        same_settings(run, vars(self) | vars(self.training), self.given, run.task.facts(), self.say)
+        same_settings(run, self.said() | vars(self.training), self.given, self.spoken(run), self.say)
         return run
+
+    def resumed(self, folder: Path) -> Run:
+        """The run in a folder."""
+        from chainrule.runs import Run
+
+        return Run.resume(folder)
+
+    def said(self) -> dict[str, Any]:
+        """The options of the task, given or not."""
+        return dict(vars(self))
+
+    def spoken(self, run: Run) -> dict[str, Any]:
+        """The options of the task of a run, as flags say them."""
+        return run.task.facts()

@@ -21,7 +21,9 @@ COMMANDS = {
     "use: chainrule train FAMILY --resume RUN": ("resume", "continue"),
     "use: chainrule train gpt DATA --find-lr, or --seeds N; there is no search over settings": ("sweep", "search"),
     "use: chainrule tune BASE conversations.jsonl": ("sft", "instruct", "distill"),
-    "use: chainrule align dpo BASE FILE, or align reward": ("dpo", "ppo", "rlhf", "grpo", "preferences", "reward"),
+    "use: chainrule align dpo BASE FILE, or align reward and align ppo": (
+        "dpo", "ppo", "rlhf", "grpo", "preferences", "reward",
+    ),
     "use: chainrule sample RUN --prompt TEXT": (
         "predict", "generate", "inference", "infer", "complete", "completion", "translate", "classify", "write", "run",
         "prompt", "label", "tag", "fill", "fill-mask", "main", "cli",

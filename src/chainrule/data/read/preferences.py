@@ -94,7 +94,7 @@ def _comparison(record: Record, number: int, where: str) -> Comparison:
     if chosen[0] != rejected[0]:
         rule = "must be the same but for the last message"
         raise DataError(f"{where}: chosen and rejected answer different conversations ({rule})")
-    prompt = chosen[0] or _prompt(record, where)
+    prompt = chosen[0] or prompt_of(record, where)
     return Comparison(prompt, chosen[1], rejected[1], number)
 
 
@@ -108,7 +108,7 @@ def _parted(answer: Any, where: str) -> tuple[tuple[Mapping[str, str], ...], str
     return tuple(before), last["content"]
 
 
-def _prompt(record: Record, where: str) -> Prompt:
+def prompt_of(record: Record, where: str) -> Prompt:
     """The prompt of a record, from the fields that it has."""
     name = next((name for name in PROMPTS if record.get(name)), "")
     if not name:

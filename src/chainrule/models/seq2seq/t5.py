@@ -114,11 +114,6 @@ class T5Config(Config):
         """Numbers per head."""
         return self.n_embd // self.n_head if self.head_size is None else self.head_size
 
-    @property
-    def inside(self) -> int:
-        """Width inside the MLP."""
-        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
-
 
 def spread(n: int) -> Init:
     """Weights with a standard deviation of 1 / √n."""

@@ -41,7 +41,7 @@ class ComparisonTask(Task):
     unit: ClassVar[str] = "nats_per_pair"
     perplexity: ClassVar[bool] = False
     counted: ClassVar[str] = "pairs"
-    method: ClassVar[str]
+    verb: ClassVar[str]
     """As `chainrule align` calls it."""
     new_head: ClassVar[bool] = False
     """What is trained is a new head on the body of a model, not the model itself."""
@@ -94,7 +94,7 @@ class ComparisonTask(Task):
         tokenizer: Tokenizer | None = None,
     ) -> Suited:
         """A few passes: a model that has learned already soon knows each pair."""
-        return RULES[cls.method](round((1 - SPLIT.validation) * len(data.comparisons)))
+        return RULES[cls.verb](round((1 - SPLIT.validation) * len(data.comparisons)))
 
     def fitted(self, model: Model) -> Self:
         """With the ids that the model reads, without pairs that are longer than its context."""
@@ -159,4 +159,4 @@ def length(preference: Preference) -> int:
 
 def _unlearned(task: type[ComparisonTask]) -> ChainruleError:
     rule = "must begin with one that has learned: start=, on the command line BASE"
-    return ConfigError(f"{task.method}: a new model ({rule})")
+    return ConfigError(f"{task.verb}: a new model ({rule})")

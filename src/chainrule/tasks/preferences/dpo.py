@@ -12,6 +12,7 @@ from chainrule.align.dpo import DPO, Pairs, answer_logprobs, preference_rows
 from chainrule.align.preference_losses import PreferenceLoss, preference_loss
 from chainrule.align.rollouts import roll_out
 from chainrule.models import LanguageModel, Model
+from chainrule.tasks.preferences.answering import AnsweringTask
 from chainrule.tasks.preferences.comparison_task import ComparisonBatches, ComparisonTask, Encoded
 from chainrule.tasks.task import EvalBatches
 from chainrule.text.chat.answers import AnswerCoder
@@ -22,14 +23,13 @@ TOGETHER = 32  # pairs that the reference reads at once
 
 
 @dataclass(frozen=True)
-class DPOTask(ComparisonTask):
+class DPOTask(ComparisonTask, AnsweringTask):
     """Comparisons with the log-probabilities of the reference: the model that training begins with."""
 
     name: ClassVar[str] = "dpo"
-    method: ClassVar[str] = "dpo"
+    verb: ClassVar[str] = "dpo"
     model: ClassVar[str] = "a policy"
     command: ClassVar[str] = "align dpo"
-    writes: ClassVar[bool] = True
     watched: ClassVar[bool] = True
     from_start: ClassVar[bool] = True
     options: ClassVar[tuple[str, ...]] = ("loss", "beta", "noise", "skip_ties")

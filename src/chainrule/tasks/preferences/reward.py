@@ -24,7 +24,7 @@ class RewardTask(ComparisonTask):
     """Comparisons as pairs of whole texts."""
 
     model: ClassVar[str] = "a reward model"
-    method: ClassVar[str] = "reward"
+    verb: ClassVar[str] = "reward"
     command: ClassVar[str] = "align reward"
     scored: ClassVar[str] = "accuracy"
     new_head: ClassVar[bool] = True

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from chainrule.errors import FormatError
-from chainrule.text.chat.formats import FORMATS, Message, answer_end
+from chainrule.text.chat.formats import FORMATS, Message, Renderer, answer_end
 from chainrule.text.chat.prompts import marked_ids, prompt_ids, shielded
-from chainrule.text.chat.template import ChatTemplate
+from chainrule.text.chat.roles import own_format
 from chainrule.text.tokenizer import Tokenizer
 
 Prompt = str | Sequence[Mapping[str, str]]
@@ -23,8 +23,8 @@ class AnswerCoder:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        template = tokenizer.conventions.chat_template
-        self.format: ChatTemplate | None = None if template is None else ChatTemplate(template, tokenizer)
+        chats = tokenizer.conventions.chat_template is not None
+        self.format: Renderer | None = own_format(tokenizer) if chats else None
         self.end = self._end()
 
     def _end(self) -> int | None:
@@ -41,7 +41,7 @@ class AnswerCoder:
         """The ids of an answer to each prompt."""
         if self.format is None:
             plain = zip(prompts, answers, strict=True)
-            return [self._ended(self._ids(a if isinstance(p, str) else f" {a}\n")) for p, a in plain]
+            return [self._ended(self._inside(a if isinstance(p, str) else f" {a}\n")) for p, a in plain]
         before = self._prompt_texts(prompts)
         talks = [
             [*self._messages(p), self._message("assistant", a)] for p, a in zip(prompts, answers, strict=True)
@@ -54,7 +54,7 @@ class AnswerCoder:
                     "chat template: an answer does not follow its prompt (must write a conversation as its prompt "
                     "goes on)"
                 )
-            found.append(self._ended(marked_ids(self.tokenizer, text[len(begin) :]).tolist()))
+            found.append(self._ended(marked_ids(self.tokenizer, text[len(begin) :], inside=True).tolist()))
         return found
 
     def _prompt_texts(self, prompts: Sequence[Prompt]) -> list[str]:
@@ -73,8 +73,8 @@ class AnswerCoder:
     def _message(self, role: str, content: str) -> Message:
         return {"role": role, "content": shielded(self.tokenizer, content)}
 
-    def _ids(self, text: str) -> list[int]:
-        return self.tokenizer.encode(text)[len(self.tokenizer.encode("")) :].tolist()
+    def _inside(self, text: str) -> list[int]:
+        return self.tokenizer.encode_inside(text).tolist()
 
     def _ended(self, ids: list[int]) -> list[int]:
         """Up to its first end token, which is put there if it is missing."""

@@ -43,6 +43,72 @@ def test_from_a_base_to_a_run_and_on(folder: Path, method: str, capsys: pytest.C
     assert "say 3:" in capsys.readouterr().out
 
 
+@pytest.mark.requirement("R-411")
+def test_ppo_with_a_reward_model_and_with_a_function(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["align", "reward", "base", "preferences.jsonl", "--out", "reward", "--max-steps", "4", "--json"])
+    common = [
+        "base",
+        "preferences.jsonl",
+        "--max-new-tokens",
+        "4",
+        "--batch-size",
+        "4",
+        "--max-steps",
+        "3",
+        "--json",
+    ]
+    capsys.readouterr()
+    main(["align", "ppo", *common, "--reward", "reward", "--out", "ppo", "--target-kl", "0.5"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 3
+    main(["align", "ppo", "--resume", "ppo", "--max-steps", "4", "--json"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 4
+    main(["align", "ppo", "--config", "ppo/config.toml", "--out", "again", "--json"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 4
+    (folder / "my_rewards.py").write_text(
+        "def short(prompts, answers):\n    return [-len(answer) for answer in answers]\n", encoding="utf-8"
+    )
+    main(
+        [
+            "align",
+            "ppo",
+            *common,
+            "--reward-function",
+            "my_rewards:short",
+            "--method",
+            "grpo",
+            "--out",
+            "grpo",
+        ]
+    )
+    assert json.loads(capsys.readouterr().out)["steps"] == 3
+    assert "my_rewards" not in (folder / "grpo" / "config.toml").read_text(encoding="utf-8")
+    said = refused(capsys, "align", "ppo", "--resume", "grpo", "--max-steps", "4")
+    assert "give it again: --reward-function my_rewards:short" in said
+    main(
+        [
+            "align",
+            "ppo",
+            "--resume",
+            "grpo",
+            "--max-steps",
+            "4",
+            "--reward-function",
+            "my_rewards:short",
+            "--json",
+        ]
+    )
+    assert json.loads(capsys.readouterr().out)["steps"] == 4
+    for name, rule in (
+        ("my_rewards", "must be MODULE:NAME"),
+        ("my_rewards:long", "no such function"),
+        ("no_such:x", "No module"),
+    ):
+        said = refused(capsys, "align", "ppo", *common, "--reward-function", name, "--out", "none")
+        assert "--reward-function" in said and rule in said
+
+
 def test_the_settings_suit_the_number_of_pairs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["align", "dpo", "base", "preferences.jsonl"])
     saved = cr.runs.Run.resume("runs/dpo").trainer.config

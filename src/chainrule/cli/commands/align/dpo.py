@@ -19,7 +19,7 @@ class Command(AlignOptions):
     Example: chainrule align dpo runs/chat preferences.jsonl --beta 0.1 --out runs/dpo
     """
 
-    method: ClassVar[str] = "dpo"
+    verb: ClassVar[str] = "dpo"
     loss: Literal["sigmoid", "ipo", "hinge", "robust"] = "sigmoid"
     """Loss of a pair: sigmoid (DPO), ipo (does not push without end), hinge, or robust (some labels are wrong)."""
     beta: float = 0.1

@@ -20,7 +20,7 @@ class Command(AlignOptions):
     Example: chainrule align reward runs/chat preferences.jsonl --out runs/reward
     """
 
-    method: ClassVar[str] = "reward"
+    verb: ClassVar[str] = "reward"
     reads: ClassVar[str] = "reading the pairs"
     center: float = 0.0
     """Weight of (r_w + r_l)² in the loss, such as 0.01: keeps rewards near 0, as a reward for PPO should be."""
