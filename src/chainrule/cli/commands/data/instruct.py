@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import chainrule as cr
+from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Argument, Without
 from chainrule.cli.args.outputs import New
 from chainrule.cli.commands.data.mix import write_conversations
@@ -28,7 +29,7 @@ class Command:
     """The new .jsonl file, an object with "messages" per line."""
     template: str = "classify"
     """sentiment, classify, translate, summarize, or a text with {text} in it, and with {labels} or {language}."""
-    labels: tuple[str, ...] = ()
+    labels: Annotated[tuple[str, ...], Several] = ()
     """The labels in the order in which the question names them, each with a word for it if it has one: 1=positive.
     Default: those of FILE, sorted."""
     language: str = ""
