@@ -53,6 +53,8 @@ COMMANDS = {
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
     "tune": ("tune.tune:", "tune a trained model: LoRA, adapters, prefixes, or all weights"),
     "tune advise": ("tune.advise", "which method of tuning suits the data and the needs"),
+    "tune distill": ("tune.distill", "let a teacher answer questions, for a student to learn from"),
+    "tune compare": ("tune.compare", "show what tuning changed: right answers, and four groups of behavior"),
     "tune show-mask": ("tune.show_mask", "show which tokens of conversations are trained in instruction tuning"),
     "merge": ("merge", "add what was tuned into the weights of the base, as a plain model"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
