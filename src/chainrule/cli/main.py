@@ -67,6 +67,7 @@ COMMANDS = {
     "align reward": ("align.reward", "train a reward model: which of two answers is preferred, as one number each"),
     "align dpo": ("align.dpo", "teach a language model which of two answers is preferred, by DPO"),
     "align ppo": ("align.ppo", "let a language model learn from the reward of its own answers: PPO, REINFORCE, GRPO"),
+    "pipeline": ("pipeline", "from a text to an aligned model: all stages on built-in data, with a report"),
     "sample": ("sample", "generate text with a trained model"),
     "embed": ("embed", "turn texts into vectors, or show which are near each other"),
     "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),
