@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd import precision
 from chainrule.data import CHOSEN, Columns, Shards
+from chainrule.distributed import world
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
+from chainrule.files import write
 from chainrule.io import load_tokenizer, write_vectors
 from chainrule.io.hf import pretrained
 from chainrule.models import Model, describe
@@ -44,7 +46,7 @@ from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import Keeping, TrainConfig, WordTrainConfig, defaults
-from chainrule.train.log import Log, read, score_in_words
+from chainrule.train.log import Log, Logger, read, score_in_words
 from chainrule.train.plan import Plan
 from chainrule.train.policy import policy_trainer
 from chainrule.train.trainer import Result, Trainer
@@ -127,6 +129,8 @@ class Run:
         is measured and kept. `columns` are those of a table. Of a
         draft nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
+        ranks = world()
+        draft = draft or not ranks.first  # which alone writes
         if not (draft or numbered):
             RunFolder(folder).check_free()
         check_method(method, start, draft)
@@ -164,6 +168,8 @@ class Run:
                 run.files = RunFolder(run.folder)
             else:
                 run.files.make()
+        run.folder = ranks.from_first(run.folder)
+        run.files = RunFolder(run.folder)
         return run
 
     @classmethod
@@ -252,6 +258,8 @@ class Run:
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
         trainer, self.left_at = self.trainer, None
+        if not world().first:
+            return trainer.run(Logger())
         unit = self.task.counted
         per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
         sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
@@ -335,6 +343,11 @@ class Run:
         # Kept beside the newest: the best step, and first weights that no seed gives again.
         best = {trainer.best_so_far.step} if trainer.config.keep == "best" else set()
         return checkpoint.save(self.folder, saved, keep=best if self.from_seed else best | {0})
+
+    def keep_settings(self, text: str) -> None:
+        """Write the settings of the run, as a file for --config."""
+        if world().first:
+            write(self.files.settings, text.encode())
 
     def sample(self) -> str:
         """What the model writes now, with the running mean of the weights if there is one."""
