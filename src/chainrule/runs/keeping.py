@@ -159,8 +159,8 @@ class Kept:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Kept:
-        olds = {name: Old(**saved[name]) if saved[name] else None for name in ("general", "replay")}
-        return cls(Keeping(**saved["settings"]), **olds, before=saved["before"])
+        general, replay = (Old(**saved[name]) if saved[name] else None for name in ("general", "replay"))
+        return cls(Keeping(**saved["settings"]), general, replay, saved["before"])
 
 
 def _refused(name: str, value: Any, rule: str) -> ConfigError:

@@ -119,7 +119,7 @@ class Keeping(Fields):
     general: str | None = None
     """A text on which forgetting is measured. Default: the validation data of the base's own run, if they are there."""
     tolerance: float | None = None
-    """Stop before the loss there has risen by more than this, in nats, and use the checkpoint before. Default: never."""
+    """Stop when the loss there has risen by more than this, in nats, and use a checkpoint before. Default: never."""
     pull: float = 0.0
     """Weight of the squared distance from the pretrained weights, added to the loss; of full, bitfit and head."""
     replay: str | None = None

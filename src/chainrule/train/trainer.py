@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import BatchSource
+from chainrule.distributed import world
 from chainrule.doctor import Finding, Monitor, Watch
 from chainrule.doctor.preflight import examine
 from chainrule.inspect import output_entropy
@@ -111,7 +114,10 @@ class Trainer:
                 return not asked_to_stop()
 
             def asked_to_stop() -> bool:
-                return interrupt.asked or (log.closed and self.steps > 0)  # of no steps nothing would be kept
+                asked = interrupt.asked or (
+                    log.closed and self.steps > 0
+                )  # of no steps nothing would be kept
+                return world().any(asked)
 
             self.going_on = going_on
             while not self.finished and not asked_to_stop():
@@ -144,7 +150,7 @@ class Trainer:
             made = self.update(self.plan.lr(self.steps))
         if made is None:
             return False
-        self.seconds = time.perf_counter() - began
+        self.seconds = world().from_first(time.perf_counter() - began)
         left = self.plan.seconds_left(self.steps, self.seconds)
         (loss, norm), lr = made, self.step.rate
         log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
@@ -262,7 +268,18 @@ class Trainer:
             return math.nan
         self.model.eval()
         with precision(self.config.precision), self.step.averaged():
+            return self._mean_loss()
+
+    def _mean_loss(self) -> float:
+        """The mean over all evaluation batches, of which each rank takes some."""
+        ranks = world()
+        if ranks.size == 1:
             return self.model.mean_loss(self.eval_batches)
+        sums = np.zeros((len(self.model.counts(*self.eval_batches[0])), 2))
+        for part, found in enumerate(self.model.loss_sums(self.eval_batches[ranks.rank :: ranks.size])):
+            sums[part] += found
+        ranks.sum(sums.reshape(-1))
+        return float((sums[:, 0] / np.maximum(sums[:, 1], 1)).sum())
 
     def scores(self) -> Scores:
         """What else is measured on the evaluation batches, by name; nothing if no `scores` were given."""

@@ -10,8 +10,8 @@ from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.new_run import in_words
 from chainrule.cli.args.resume import same_data, same_folder, same_settings
 from chainrule.cli.args.training import in_toml, settled
+from chainrule.distributed import world
 from chainrule.errors import ConfigError
-from chainrule.files import write
 from chainrule.machine import memory
 from chainrule.models.suited import TUNING_RATIO, tuning_warning
 from chainrule.models.tuning import Full, Method
@@ -31,7 +31,7 @@ def new_run(asked: Any) -> Run:
             raise ConfigError(
                 f"tune: {name.upper()} is missing (say chainrule tune BASE DATA, or --resume RUN)"
             )
-    if asked.out:
+    if asked.out and world().first:
         RunFolder(asked.out).check_free()  # before the base is read, which takes a while
     start = Start.open(asked.base)
     family, task = tuning_task(start.model, asked.data, asked.task)
@@ -53,10 +53,10 @@ def new_run(asked: Any) -> Run:
         numbered=asked.out is None,
     )
     _say_sizes(asked, run, method)
-    if run.keeping and run.keeping.told:
-        asked.say(f"the old task is not measured: {run.keeping.told}")
+    if run.tuning and run.tuning.kept.told:
+        asked.say(f"the old task is not measured: {run.tuning.kept.told}")
     _say_rate(asked, training.lr, start)
-    write(run.files.settings, toml(_record(asked, run, method)).encode())
+    run.keep_settings(toml(_record(asked, run, method)))
     return run
 
 
@@ -121,8 +121,9 @@ def resumed(asked: Any, folder: Path) -> Run:
         fix = f"resume with: chainrule train {run.family} --resume {folder}"
         raise ConfigError(f"tune: {folder} was not tuned by a method ({fix})")
     same_folder(asked.out, folder)
-    if asked.base and run.base and Path(asked.base).resolve() != run.base.path:
-        said = f"tune: BASE is {asked.base}, in the run {run.base.path} (leave it out)"
+    base = run.tuning.base if run.tuning else None
+    if asked.base and base and Path(asked.base).resolve() != base.path:
+        said = f"tune: BASE is {asked.base}, in the run {base.path} (leave it out)"
         raise ConfigError(said)
     if asked.data:
         same_data(run, asked.data, asked.columns)

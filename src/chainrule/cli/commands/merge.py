@@ -16,8 +16,6 @@ from chainrule.cli.args.outputs import New
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line, size, used
 from chainrule.errors import ConfigError, Failure
-from chainrule.io.hf.architectures import has_twin
-from chainrule.runs.tuned import merge
 
 TOKENS = 32  # that are compared, in each of ROWS rows
 ROWS = 4
@@ -44,6 +42,9 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
+        from chainrule.io.hf.architectures import has_twin
+        from chainrule.runs.tuned import merge
+
         with Progress(f"read {self.run_folder}"):
             found = merge(self.run_folder)
         used(self.run_folder)
