@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.cli.render.result import next_command
 from chainrule.data import Conversation, ConversationCorpus, load_conversations
 from chainrule.errors import ConfigError, DataError
 from chainrule.io.hf.pretrained import save_pretrained
@@ -198,6 +199,7 @@ def test_answers_are_those_of_a_user_turn(tmp_path: Path) -> None:
     assert [r.text for r in cr.generate.answers(model, tokenizer, asked)] == [a["text"] for a in found]
     question = run.task.questions[0]  # type: ignore[attr-defined]
     assert run.sample().startswith(f"{question}\n")
+    assert next_command(run).startswith("talk with it: ")
     assert tokenizer.conventions.chat_template == TEMPLATE
 
 
