@@ -63,8 +63,9 @@ class Op:
     smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so backward
     recomputes a large output instead of keeping it. `value_and_grad` computes both in one pass; the call is then
     deferred until backward, or until its value is read. `keep` takes out of `saved` what backward needs for the
-    gradients that are wanted: the input of a frozen matrix is not. `abstract` is `forward` on shapes alone, for tracing; `cost`
-    counts the matmuls. With `integers` an op of integers gives integers; without it takes them as float32.
+    gradients that are wanted: the input of a frozen matrix is not. `abstract` is `forward` on shapes alone, for
+    tracing; `cost` counts the matmuls. With `integers` an op of integers gives integers; without it takes them as
+    float32.
     """
 
     name: str
