@@ -34,6 +34,29 @@ FIGURES = {
     "attention-maps": ("attention", "attention_maps", "who attends to whom, head by head"),
     "attention-growth": ("attention", "time_growth", "the time of attention for n, 2n, 4n ... tokens"),
     "positions": ("attention", "positions", "sinusoidal positions as a picture, and their frequencies"),
+    "bradley-terry": (
+        "alignment",
+        "bradley_terry",
+        "the probability that an answer is preferred, by its reward",
+    ),
+    "kl-frontier": (
+        "alignment",
+        "frontier",
+        "reward against KL: the best that can be had, and what methods reach",
+    ),
+    "optimum-distance": (
+        "alignment",
+        "distance",
+        "how near DPO, PPO, REINFORCE and GRPO come to the best policy",
+    ),
+    "beta-effect": ("alignment", "beta_effect", "reward and KL of the best policy for each β, and of DPO"),
+    "kl-estimators": ("alignment", "kl_estimators", "three estimates of a KL from samples: bias and noise"),
+    "reward-hacking": (
+        "alignment",
+        "reward_hacking",
+        "a learned reward rises, the true score falls: β = 0 and 0.1",
+    ),
+    "length-bias": ("alignment", "length_bias", "judges who prefer short answers teach that short is good"),
     "recurrence": ("recurrence", "unrolled", "an unrolled recurrent network and its gradients through time"),
 }
 """name -> (module, function, what it shows)"""
