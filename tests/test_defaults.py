@@ -12,6 +12,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.doctor import limits
+from chainrule.train import word_vectors
 from chainrule.train.config import TrainConfig, WordTrainConfig
 
 
@@ -37,6 +38,11 @@ def default_of(function: Any, name: str) -> Any:
 )
 def test_a_default_is_the_usual_one(found: Any, expected: Any, source: str) -> None:
     assert found == expected, source
+
+
+def test_the_bits_of_word_vectors_depend_on_how_the_text_is_cut() -> None:
+    """Another number trains other vectors from the same command."""
+    assert (word_vectors.STRETCH, word_vectors.COUNT, word_vectors.LANES) == (1 << 14, 32, 8)
 
 
 def test_the_trainer_uses_the_first_beta_of_adam() -> None:

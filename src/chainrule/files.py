@@ -1,9 +1,10 @@
-"""Atomic writing: files and folders appear completely or not at all, even after a crash; locks; numbers for JSON."""
+"""Atomic writing: files and folders appear completely or not at all, even after a crash; locks; values of JSON."""
 
 from __future__ import annotations
 
 import errno
 import glob
+import json
 import math
 import os
 import re
@@ -15,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from chainrule.errors import ConfigError, DataError, Failure, FileName
+from chainrule.errors import ConfigError, DataError, Failure, FileName, FormatError, kind_of
 
 PARTIAL = re.compile(
     r"\.(.+)\.(\d+)\.partial"
@@ -163,6 +164,19 @@ def flush_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def json_value(content: bytes, kind: type = dict, once: Callable[..., Any] | None = None) -> Any:
+    """The object, or the list, in the content of a JSON file; `once` makes objects of their names and values."""
+    try:
+        value = json.loads(content, object_pairs_hook=once)
+    except FormatError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"is not JSON ({error})") from error
+    if not isinstance(value, kind):
+        raise FormatError(f"holds {kind_of(value)} (must be {'a list' if kind is list else 'an object'})")
+    return value
 
 
 def plain(value: Any) -> Any:

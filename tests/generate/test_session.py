@@ -176,3 +176,14 @@ def test_an_interrupted_read_leaves_nothing_to_continue() -> None:
     cache.keep([])
     texts.fails = False
     assert cache.read([[1, 2, 3, 4, 5, 6, 7]]).tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_session_continues_as_many_texts_as_it_has() -> None:
+    cr.seed(3)
+    model = make("gpt", n_layer=1, n_head=2, n_embd=16, block_size=12, vocab_size=10)
+    with pytest.raises(ConfigError, match="2 texts, batch is 1"):
+        session(model).read([[1, 2], [3]])
+    reading = session(model, batch=2)
+    reading.read([[1, 2], [3]])
+    with pytest.raises(ValueError, match="shorter"):
+        reading.read([[4]])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule import native
 from chainrule.autograd import Param, Parameters
 from chainrule.errors import ConfigError, GraphError
 from chainrule.nn import Dropout, Linear
@@ -380,3 +381,17 @@ def test_parameters_that_moved_to_another_block_are_noticed() -> None:
 def test_bad_settings_are_refused(make: Callable[[Parameters], object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make(block([1.0]))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_kernels_do_the_steps_where_they_can(name: str) -> None:
+    """Also of a block that has no parameter at all."""
+    params = Parameters([("w", Param(np.ones(4, np.float32)))])
+    optimizer = ALL[name](params)
+    set_gradients(params, [1.0, 1.0, 1.0, 1.0])
+    optimizer.step()
+    assert (optimizer.kernels is not None) == native.available()
+    with cr.backend("reference"):
+        optimizer.step()
+    assert optimizer.kernels is None
+    ALL[name](Parameters([("w", Param(np.ones((0, 3), np.float32)))])).step()

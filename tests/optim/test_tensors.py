@@ -160,3 +160,13 @@ def test_a_step_between_forward_and_backward_is_noticed() -> None:
     optim.SGD([leaf], 0.5).step()
     with pytest.raises(cr.GraphError, match="changed"):
         pending.backward()
+
+
+def test_a_group_keeps_its_ratio_to_the_rate_of_a_schedule() -> None:
+    """Of one axis, and so without decay, too."""
+    one, other = (cr.Tensor(np.zeros(3, np.float32), requires_grad=True) for _ in range(2))
+    optimizer = optim.SGD([{"params": [one]}, {"params": [other], "lr": 0.02}], 0.1)
+    (one.sum() + other.sum()).backward()
+    optimizer.step(0.05)
+    np.testing.assert_allclose(one.data, -0.05)
+    np.testing.assert_allclose(other.data, -0.01)

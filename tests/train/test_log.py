@@ -36,6 +36,9 @@ def test_every_step_is_one_json_object_on_a_line(tmp_path: Path) -> None:
     assert records[1] == {"step": 2, "loss": 1.5, "lr": 1e-3, "norm": 1.0, "seconds": 0.5, "parameters": 7}
     assert records[3] == {"step": 3, "validation": 1.25, "seconds": 0.75, "parameters": 7}
     assert log.read(tmp_path / "log.jsonl") == records
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"step": 0, "forecast": 3}\n{"step": -1}\n{"step": 0.5}\n')
+    assert log.read(tmp_path / "log.jsonl") == [*records, {"step": 0, "forecast": 3}]
 
 
 def test_what_is_not_finite_is_written_as_null(tmp_path: Path) -> None:

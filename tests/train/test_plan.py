@@ -85,6 +85,8 @@ def test_a_short_run_has_a_shorter_warm_up() -> None:
     for max_steps in (1, 2, 3, 10):
         plan = Plan(TrainConfig(max_steps=max_steps, warmup=100))
         assert all(plan.lr(step) > 0 for step in range(max_steps))
+        constant = Plan(TrainConfig(max_steps=max_steps, warmup=100, lr=0.5, schedule="constant"))
+        assert constant.lr(max_steps - 1) == 0.5  # the last step is the first at the full rate
 
 
 def test_the_time_left() -> None:

@@ -421,3 +421,44 @@ def test_the_rate_follows_the_schedule(name: str, rates: list[float]) -> None:
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         TrainConfig(**settings)
+
+
+# -- before the first step ------------------------------------------------------------------------------------
+
+
+def test_nothing_is_best_before_the_first_evaluation() -> None:
+    trainer = trainer_of()
+    assert trainer.best is None and trainer.best_so_far.to_dict() is None
+    trainer.best_so_far.update(0, 2.0)
+    assert trainer.best == (0, 2.0)
+
+
+def test_recomputing_is_asked_of_a_head_and_of_its_body() -> None:
+    """Or it is not asked of the body, which has the layers."""
+    cr.seed(0)
+    model = make("bert-classifier", n_layer=1, n_head=2, n_embd=8, block_size=8, vocab_size=11, classes=2)
+    for recompute in (True, False):
+        trainer_of(model, recompute=recompute)
+        assert model.recompute is model.bert.recompute is recompute
+
+
+def test_a_new_model_is_examined_as_one_that_knows_nothing() -> None:
+    trainer = trainer_of()
+    assert Code.INITIAL_LOSS_OK in {finding.code for finding in trainer.examine()}
+    assert Code.INITIAL_LOSS_OK not in {finding.code for finding in trainer.examine(fresh=False)}
+
+
+def test_examples_that_are_compared_with_each_other_are_not_taken_apart() -> None:
+    cr.seed(0)
+    model = make("bert-embedder", n_layer=1, n_head=2, n_embd=8, block_size=8, vocab_size=11)
+    with pytest.raises(ConfigError, match=r"accumulate is 2 \(must be 1 for a BERTEmbedder"):
+        trainer_of(model, accumulate=2)
+
+
+def test_a_model_that_sees_what_it_predicts_is_not_trained() -> None:
+    model = model_of()
+    model.h = [cr.nn.TransformerBlock(16, 2, causal=False)]
+    trainer = trainer_of(model)
+    with pytest.raises(ConfigError, match="learns the next token and sees it"):
+        trainer.run(Told())
+    assert trainer.steps == 0

@@ -13,9 +13,10 @@ from chainrule.autograd import Tensor
 from chainrule.data import PairBatches
 from chainrule.doctor import Code
 from chainrule.models import GPT, LSTMLM
+from chainrule.optim.search import Sweep
 from chainrule.random import generator
 from chainrule.train import Trainer
-from chainrule.train.trials import OneBatch, find_rate, left_open, overfit
+from chainrule.train.trials import OneBatch, _before_it_bursts, find_rate, left_open, overfit
 from tests.train.test_trainer import model_of, trainer_of
 
 
@@ -98,3 +99,20 @@ def test_the_finder_carries_the_state_of_a_recurrent_model() -> None:
     trainer = trainer_of(model_of("gru"))
     assert not isinstance(trainer.model, LSTMLM)
     assert 1e-5 < find_rate(trainer, count=40).advised < 1
+
+
+def test_the_steps_of_a_trial_are_counted_from_one() -> None:
+    said: list[str] = []
+    finding = overfit(trainer_of(lr=1e-6), steps=3, said=said.append)
+    assert [line.split(",")[0] for line in said] == ["step 1 of 3", "step 2 of 3", "step 3 of 3"]
+    assert finding.code is Code.ONE_BATCH_FAILS and "in 3 steps" in finding.measured
+
+
+def test_rates_beyond_a_rise_of_a_tenth_are_left_out() -> None:
+    """From 9 down to 1, up to just below 1 + (9 - 1)/10, then above: what follows is not looked at."""
+    flat = [9.0] * 10 + [1.0] * 10 + [1.7] * 10
+    rates = np.geomspace(1e-5, 1.0, 50)
+    seen = Sweep(rates, np.array([*flat, *[1.9] * 20]), start=9.0)
+    assert 28 <= len(_before_it_bursts(seen).rates) <= 32
+    low = Sweep(rates[:30], np.array(flat), start=9.0)
+    assert len(_before_it_bursts(low).rates) == 30

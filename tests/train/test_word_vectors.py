@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from chainrule import native
 from chainrule.errors import ChainruleError, ConfigError, DataError, GraphError
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import key
-from chainrule.train import WordTrainConfig, WordVectorStep
+from chainrule.train import WordTrainConfig, WordVectorStep, word_vectors
+from chainrule.train.log import Logger
 from chainrule.train.word_sampling import AliasTable, keep_probability, noise, random_words
 from chainrule.train.word_vectors import Progress
 
@@ -96,6 +98,8 @@ def test_rounds_are_short_where_steps_would_add_up() -> None:
 
     assert lanes() == 8
     assert lanes(lr=2.0) == 1
+    # That word is read 22 times in 2020, each time with 5 negatives: 8 / (0.25 · 3 · 6 · 22/2020) = 163 centers.
+    assert lanes(lr=0.25) == 163 // 32
     assert lanes(power=3.0) == 1  # nearly all negatives are that word
     assert lanes(window=20) < lanes(CBOW, window=20) == 8  # the mean of a window is one step
 
@@ -238,3 +242,28 @@ def test_vectors_that_are_not_finite_are_an_error() -> None:
     )
     with np.errstate(all="ignore"), pytest.raises(ChainruleError, match="try a smaller lr than 1e"):
         list(run(trainer))
+
+
+def test_the_pace_is_told_from_the_first_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = WordVectorStep(model_of(), sentences(80), WordTrainConfig(sample=0, epochs=2))
+    times = iter([10.0, 10.25])
+    monkeypatch.setattr(word_vectors, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    said: list[str] = []
+    step(0, 0.1, lambda words: bool(said.append(words)))
+    assert said == ["epoch 1 of 2, 50%, 1,920 words/s"]  # 480 words in a quarter of a second
+
+
+def test_the_loss_is_that_of_ten_thousand_pairs() -> None:
+    step = WordVectorStep(model_of(), sentences(2000), WordTrainConfig(sample=0))
+    assert step.loss() == step.loss(10_000) != step.loss(9_999)
+
+
+def test_a_checkpoint_is_due_after_every_epoch() -> None:
+    """And each is the last of the training if it is stopped there."""
+    corpus = cr.data.Corpus("text", "file", "the cat sat on a mat. the dog ran. " * 20)
+    task = cr.tasks.WordVectorsTask.of(corpus)
+    model = model_of(V=task.tokenizer.vocab_size)
+    trainer = word_vectors.word_trainer(task, model, WordTrainConfig(epochs=3))
+    saved: list[int] = []
+    trainer.run(Logger(), lambda: saved.append(trainer.steps))
+    assert saved == [1, 2, 3]

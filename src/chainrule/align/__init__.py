@@ -31,7 +31,7 @@ __all__ = [
 
 lazy.names(
     __name__,
-    rooms="advantages config dpo group policy_gradient ppo preference_losses reward rollouts worlds",
+    rooms="advantages behavior config distill dpo group policy_gradient ppo preference_losses reward rollouts worlds",
     config="GroupConfig PPOConfig",
     dpo="DPO Preference pairs_of",
     group="GRPO Reinforce",

@@ -41,6 +41,16 @@ def _operator(name: str) -> tuple[Callable[[Any, Number], Tensor], Callable[[Any
     return operate, reflected
 
 
+def _unary(name: str, about: str | None = None) -> Callable[[Any], Tensor]:
+    """The method of an op of one tensor."""
+
+    def method(self: Tensor) -> Tensor:
+        return self.ops[name](self)
+
+    method.__name__, method.__doc__ = name, about
+    return method
+
+
 def _comparison(sign: str, compare: Callable[..., Any]) -> Callable[[Any, Any], Tensor]:
     """The method of `self sign other`: a tensor of booleans, without a gradient."""
 
@@ -108,11 +118,7 @@ class Methods:
     __ge__ = _comparison(">=", np.greater_equal)
     __hash__ = object.__hash__
 
-    def __neg__(self) -> Tensor:
-        return self.ops["neg"](self)
-
-    def __abs__(self) -> Tensor:
-        return self.ops["abs"](self)
+    __neg__, __abs__ = _unary("neg"), _unary("abs")
 
     def __invert__(self) -> Tensor:
         if self.dtype != bool:
@@ -129,45 +135,17 @@ class Methods:
 
     # -- each element ---------------------------------------------------------------------------------------
 
-    def abs(self) -> Tensor:
-        """|x| of each element."""
-        return self.ops["abs"](self)
-
-    def exp(self) -> Tensor:
-        """e to the power of each element."""
-        return self.ops["exp"](self)
-
-    def log(self) -> Tensor:
-        """Natural logarithm of each element."""
-        return self.ops["log"](self)
-
-    def log1p(self) -> Tensor:
-        """ln(1 + x) of each element, exact near 0."""
-        return self.ops["log1p"](self)
-
-    def sqrt(self) -> Tensor:
-        """Square root of each element."""
-        return self.ops["sqrt"](self)
-
-    def rsqrt(self) -> Tensor:
-        """1 / √x of each element."""
-        return self.ops["rsqrt"](self)
-
-    def sign(self) -> Tensor:
-        """-1, 0 or 1 of each element."""
-        return self.ops["sign"](self)
-
-    def tanh(self) -> Tensor:
-        """Hyperbolic tangent of each element."""
-        return self.ops["tanh"](self)
-
-    def sigmoid(self) -> Tensor:
-        """1 / (1 + e^-x) of each element."""
-        return self.ops["sigmoid"](self)
-
-    def relu(self) -> Tensor:
-        """max(x, 0) of each element."""
-        return self.ops["relu"](self)
+    abs = _unary("abs", "|x| of each element.")
+    exp = _unary("exp", "e to the power of each element.")
+    log = _unary("log", "Natural logarithm of each element.")
+    log1p = _unary("log1p", "ln(1 + x) of each element, exact near 0.")
+    sqrt = _unary("sqrt", "Square root of each element.")
+    rsqrt = _unary("rsqrt", "1 / √x of each element.")
+    sign = _unary("sign", "-1, 0 or 1 of each element.")
+    tanh = _unary("tanh", "Hyperbolic tangent of each element.")
+    sigmoid = _unary("sigmoid", "1 / (1 + e^-x) of each element.")
+    relu = _unary("relu", "max(x, 0) of each element.")
+    clone = _unary("clone", "A copy of the values; the gradient passes through it.")
 
     def clip(self, min: float | None = None, max: float | None = None) -> Tensor:
         """Each element, at least `min` and at most `max`."""
@@ -188,10 +166,6 @@ class Methods:
     def astype(self, dtype: Any) -> Tensor:
         """The values in another dtype; the gradient comes back in the old one."""
         return self.ops["astype"](self, dtype)
-
-    def clone(self) -> Tensor:
-        """A copy of the values; the gradient passes through it."""
-        return self.ops["clone"](self)
 
     # -- reductions: over `axis`, all axes by default ---------------------------------------------------------
 

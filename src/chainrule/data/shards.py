@@ -29,8 +29,8 @@ from chainrule.data.encoded import Encoded
 from chainrule.data.read.columns import no_table
 from chainrule.data.read.documents import Document
 from chainrule.data.splits import Split
-from chainrule.errors import ConfigError, DataError, FormatError, kind_of
-from chainrule.files import check_regular, flush, new_folder, regular_bytes
+from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.files import check_regular, flush, json_value, new_folder, regular_bytes
 from chainrule.text import Tokenizer, from_dict
 
 FORMAT = 1
@@ -245,12 +245,9 @@ def _no_shards(folder: Path) -> str:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(regular_bytes(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: is not valid JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise FormatError(f"{path}: holds {kind_of(value)} (must be an object)")
-    return value
+        return json_value(regular_bytes(path))
+    except (OSError, FormatError) as error:
+        raise FormatError(f"{path}: {error}") from error
 
 
 def load_text(name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:

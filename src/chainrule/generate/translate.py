@@ -100,9 +100,8 @@ class Translation:
         if not 1 <= T <= limit - self.length:
             rule = f"must end within block_size, {limit}"
             raise ShapeError(f"Translation: {T} tokens from position {self.length} ({rule})")
-        if ids.size and not 0 <= ids.min() <= ids.max() < V:
-            wrong = ids[(ids < 0) | (ids >= V)][0]
-            raise DataError(f"Translation: token {wrong} (must be from 0 to {V - 1})")
+        if (wrong := ids[(ids < 0) | (ids >= V)]).size:
+            raise DataError(f"Translation: token {wrong[0]} (must be from 0 to {V - 1})")
         B = len(ids)
         logits = np.empty((B, V), self.dtype)
         tokens = np.ascontiguousarray(ids, np.int32).reshape(-1)

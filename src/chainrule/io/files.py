@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from chainrule.errors import ChainruleError, DataError, FileName, FormatError
-from chainrule.files import regular_bytes
+from chainrule.files import json_value, regular_bytes
 
 
 def read_bytes(path: Path) -> bytes:
@@ -17,6 +18,12 @@ def read_bytes(path: Path) -> bytes:
         return regular_bytes(path).removeprefix(BOM_UTF8)
     except OSError as error:
         raise cannot_read(path, error) from error
+
+
+def read_json(path: Path, kind: type = dict, once: Callable[..., Any] | None = None) -> Any:
+    """The object, or the list, in a JSON file."""
+    with naming(path):
+        return json_value(read_bytes(path), kind, once)
 
 
 def cannot_read(path: Path, error: OSError) -> DataError:

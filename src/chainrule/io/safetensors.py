@@ -14,7 +14,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from chainrule.errors import FormatError, kind_of
+from chainrule.errors import FormatError
+from chainrule.files import json_value
 from chainrule.io.binary import map_file, widen_bf16
 from chainrule.io.files import naming
 from chainrule.io.lazy import Arrays as Arrays
@@ -90,14 +91,9 @@ def _header(content: memoryview) -> tuple[dict[str, Any], memoryview]:
             f"a header of {size} bytes in a file of {len(content)} (must be a safetensors file)"
         )
     try:
-        header = json.loads(bytes(content[8 : 8 + size]), object_pairs_hook=once)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(f"the header is not valid JSON ({error})") from error
-    if not isinstance(header, dict):
-        raise FormatError(f"the header is {kind_of(header)} (must be an object)")
-    return header, content[8 + size :]
+        return json_value(bytes(content[8 : 8 + size]), once=once), content[8 + size :]
+    except FormatError as error:
+        raise FormatError(f"header: {error}") from error
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

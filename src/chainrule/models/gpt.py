@@ -71,11 +71,6 @@ class GPTConfig(Config):
         check.fraction("dropout")
         check.positive("norm_eps")
 
-    @property
-    def inside(self) -> int:
-        """Width inside the MLP."""
-        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
-
 
 class CausalSelfAttention(Layer):
     """Each position looks at itself and at those before it."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,15 @@ ABSURD = 1 << 24  # wider than any layer, larger than any vocabulary, longer tha
 
 class Config(Fields):
     """Base of the dataclasses of sizes."""
+
+    if TYPE_CHECKING:  # of those with an MLP in each block
+        n_embd: int
+        n_hidden: int | None
+
+    @property
+    def inside(self) -> int:
+        """Width inside the MLP: four times n_embd, unless n_hidden is given."""
+        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
 
     @property
     def n_params(self) -> int:
@@ -168,6 +177,10 @@ class Model(Layer):
 
     def mean_losses(self, batches: Iterable[tuple[Any, Array]]) -> list[float]:
         """Each part of the loss of many batches, as if they were one."""
+        return [total / max(1, count) for total, count in self.loss_sums(batches)]
+
+    def loss_sums(self, batches: Iterable[tuple[Any, Array]]) -> list[tuple[float, int]]:
+        """Each part of the loss of many batches: the sum over its targets, and their number."""
         sums: dict[int, float] = {}
         counts: dict[int, int] = {}
         with no_grad():
@@ -176,4 +189,4 @@ class Model(Layer):
                 for part, (loss, n) in enumerate(parts):
                     sums[part] = sums.get(part, 0.0) + (loss.item() * n if n else 0.0)
                     counts[part] = counts.get(part, 0) + n
-        return [sums[part] / max(1, counts[part]) for part in sums]
+        return [(sums[part], counts[part]) for part in sums]

@@ -88,11 +88,6 @@ class NeoXConfig(Config):
         return self.n_embd // self.n_head
 
     @property
-    def inside(self) -> int:
-        """Width inside the MLP."""
-        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
-
-    @property
     def turned(self) -> int:
         """Numbers of a head that turn, in pairs: at least one pair unless `rotary` is 0."""
         return max(2, 2 * int(self.head_size * self.rotary / 2)) if self.rotary else 0

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleWarning, CheckpointError, DataError, Failure, kind_of
-from chainrule.files import flush, flush_folder, regular_bytes
+from chainrule.errors import ChainruleWarning, CheckpointError, DataError, Failure, FormatError
+from chainrule.files import flush, flush_folder, json_value, regular_bytes
 from chainrule.io import safetensors
 from chainrule.runs.folder import MANIFEST, STEP, RunFolder, step_of
 
@@ -201,12 +201,9 @@ def _take_back(folder: Path) -> None:
 
 def _decode(path: Path, content: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(content) if path.suffix == ".json" else safetensors.decode(content)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: cannot be understood ({error})") from error
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: holds {kind_of(value)} (must be an object)")
-    return value
+        return json_value(content) if path.suffix == ".json" else safetensors.decode(content)
+    except FormatError as error:
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def _verified(path: Path, expected: Any) -> bytes:

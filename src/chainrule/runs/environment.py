@@ -26,7 +26,7 @@ import numpy as np
 import chainrule
 from chainrule import native
 from chainrule.errors import ChainruleError, ChainruleWarning
-from chainrule.files import is_number, regular_bytes, write
+from chainrule.files import is_number, json_value, regular_bytes, write
 from chainrule.runs.folder import RunFolder
 
 FACTS = {"family": str, "parameters": int, "data": dict, "stretches": list}
@@ -61,14 +61,10 @@ def code_hash() -> str:
 def read(folder: Path) -> dict[str, Any]:
     """What is written down about a run; nothing if it is not there or cannot be understood."""
     try:
-        found = json.loads(regular_bytes(RunFolder(folder).environment))
-    except (OSError, ValueError, RecursionError):  # a DataError too
+        found = json_value(regular_bytes(RunFolder(folder).environment))
+    except (OSError, ChainruleError):
         return {}
-    return (
-        {name: value for name, value in found.items() if _fits(name, value)}
-        if isinstance(found, dict)
-        else {}
-    )
+    return {name: value for name, value in found.items() if _fits(name, value)}
 
 
 def _fits(name: str, value: Any) -> bool:

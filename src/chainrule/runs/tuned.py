@@ -25,7 +25,7 @@ from chainrule.io.hf.architectures import check_size
 from chainrule.models import BERT, Model
 from chainrule.models.registry import described
 from chainrule.models.tuning import Method
-from chainrule.models.tuning.parts import base_name, parts
+from chainrule.models.tuning.parts import base_name, merged, parts
 from chainrule.nn.init import unfilled
 from chainrule.text import Tokenizer
 
@@ -56,7 +56,7 @@ def check_method(method: Method | None, start: object, draft: bool) -> None:
     if start is None:
         rule = "must have a model to tune: give start"
         raise ConfigError(f"tune: method {method.name} for a new model ({rule})")
-    if method.alone and not draft and not isinstance(start, str | Path):
+    if method.alone and not draft and isinstance(start, Model):
         rule = "must be a path: the run keeps the adapter alone, and finds the rest there"
         raise ConfigError(f"tune: start is a {type(start).__name__} ({rule})")
 
@@ -105,6 +105,8 @@ def build(
     base, model_of_base, _ = open_base(about, folder)
     kind, sizes = described(config)
     method = peft.method_of(about)
+    if method is None:
+        raise CheckpointError(f"{folder}: {CONFIG} says no method (must be as it was saved)")
     there = _by_name(model_of_base, kind)
     check_size(kind.n_params(sizes), {**there, **arrays})
     with unfilled():
@@ -177,11 +179,46 @@ def load_adapter(folder: Path) -> tuple[Model, Tokenizer]:
     """The model of a directory with an adapter alone, and the tokenizer of its base."""
     about = read_config(folder)
     _, model, tokenizer = open_base(about, folder)
-    method = peft.method_of(about, model)
+    arrays = safetensors.read(folder / WEIGHTS)
+    method = peft.method_of(about) or peft.foreign_method(model, about, arrays)
     method.apply(model)
-    state = model.state() | peft.from_files(model, method, safetensors.read(folder / WEIGHTS))
+    state = model.state() | peft.from_files(model, method, arrays)
     model.load(state)
     return model.eval(), tokenizer
+
+
+class Merged(NamedTuple):
+    """A tuned model with what it learned added into its weights."""
+
+    model: Model
+    tokenizer: Tokenizer
+    tuned: Model
+    """As it was."""
+    changed: tuple[str, ...]
+    """The weights that are not those of the base."""
+
+
+def merge(path: Path) -> Merged:
+    """The plain model that computes what a tuned one does; refused if there is nothing to merge."""
+    from chainrule.runs.load import open_model, run_of
+
+    loaded = open_model(path)
+    about = (
+        loaded.checkpoint.adapter_config
+        if loaded.checkpoint
+        else read_config(path)
+        if is_adapter(path)
+        else {}
+    )
+    if not about:
+        raise ConfigError(f"merge: {path} holds whole weights, no adapter (export writes them as they are)")
+    _, base, _ = open_base(about, run_of(path))
+    model, there = merged(loaded.model), _by_name(base, loaded.model)
+    changed = tuple(name for name, array in model.arrays().items() if not _same(array, there.get(name)))
+    if not changed:
+        rule = "must change some: train it first, or take a later checkpoint"
+        raise ConfigError(f"merge: the adapter of {path} changes no weight of its base ({rule})")
+    return Merged(model, loaded.tokenizer, loaded.model, changed)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

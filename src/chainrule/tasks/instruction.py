@@ -7,6 +7,7 @@ are packed into rows up to the window, in which none sees another; to be evaluat
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -152,7 +153,7 @@ class InstructionTask(WritingTask):
 
     # -- facts -----------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def kept(self) -> Fitted:
         """The conversations to train on as they fit into the window, and what became of the others."""
         if self.window is None:
@@ -161,14 +162,14 @@ class InstructionTask(WritingTask):
 
     def amount(self) -> str:
         """How much data there are, what was cut, and what of it is learned."""
-        corpus, parts = self.corpus, (self.training, self.validation)
-        talks, held_out = (f"{len(part.documents):,}" for part in parts)
+        corpus, learned = self.corpus, self.training
+        talks, held_out = (f"{len(part.documents):,}" for part in (self.training, self.validation))
         copies = f", {corpus.copies:,} copies left out" if corpus.copies else ""
         said = f"{talks} conversations of {corpus.name} and {held_out} to evaluate on{copies}"
         if self.window is not None:
-            said += f"; rows of {self.window:,} tokens: {self.kept}"
-        read, learned = (int(counts.sum()) for counts in (self.training.prompts, self.training.answers))
-        return f"{said}; {learned:,} tokens of answers are learned, {read:,} are only read"
+            said, learned = f"{said}; rows of {self.window:,} tokens: {self.kept}", self.kept.chats
+        counts = (int(tokens.sum()) for tokens in (learned.answers, learned.prompts))
+        return "{}; {:,} tokens of answers are learned, {:,} are only read".format(said, *counts)
 
     def facts(self) -> dict[str, Any]:
         """The window; and for readers how many tokens are read and learned, and what was cut."""
@@ -178,7 +179,7 @@ class InstructionTask(WritingTask):
                 "prompt_tokens": int(part.prompts.sum()),
                 "response_tokens": int(part.answers.sum()),
             }
-            for name, part in (("training", self.training), ("validation", self.validation))
+            for name, part in (("training", self.kept.chats), ("validation", self.validation))
         }
         kept = self.kept
         lost = {"cut": len(kept.cut), "dropped": len(kept.dropped)}

@@ -10,7 +10,7 @@ from chainrule.files import regular_bytes
 from chainrule.models import BERT, LanguageModel, Model, describe
 from chainrule.models.bert.heads import body_of
 from chainrule.suggest import hinted
-from chainrule.tasks.registry import NAMED
+from chainrule.tasks.instruction import InstructionTask
 
 # The tasks of a BERT by the name that is asked for, and the family that it becomes.
 OF_BERT = {
@@ -36,8 +36,8 @@ def tuning_task(model: Model, data: str, asked: str = "") -> tuple[str, str]:
     if bert:
         plain = isinstance(model, BERT) or family == "bert"
         return (OF_BERT["classification"] if plain else family), ""
-    if isinstance(model, LanguageModel) and "instruction" in NAMED and has_conversations(data):
-        return family, "instruction"
+    if isinstance(model, LanguageModel) and has_conversations(data):
+        return family, InstructionTask.name
     return family, ""
 
 
@@ -45,18 +45,22 @@ def _asked(model: Model, family: str, asked: str) -> tuple[str, str]:
     bert = body_of(model) is not None
     if bert and asked in OF_BERT:
         return OF_BERT[asked], ""
-    if not bert and asked in NAMED:
+    if isinstance(model, LanguageModel) and asked == InstructionTask.name:
         return family, asked
     own = "language-modeling" if isinstance(model, LanguageModel) else "translation"
     if not bert and asked == own:
         return family, ""
-    known = [*OF_BERT] if bert else [own, *(NAMED if isinstance(model, LanguageModel) else ())]
+    known = (
+        [*OF_BERT] if bert else [own, *((InstructionTask.name,) if isinstance(model, LanguageModel) else ())]
+    )
     rule = hinted(f"must be {' or '.join(known)}", asked, known)
     raise ConfigError("tune: ", Setting("task"), f" is {asked} for a {type(model).__name__} ({rule})")
 
 
 def has_conversations(data: str) -> bool:
-    """The first record of a file has a field of an instruction or a conversation."""
+    """The first record of a file has a field of an instruction or a conversation; the built-in set of such is one."""
+    if data == InstructionTask.default:
+        return True
     path = Path(data)
     if path.suffix not in (".json", ".jsonl") or not path.is_file():
         return False

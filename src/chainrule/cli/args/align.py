@@ -79,7 +79,6 @@ class AlignOptions(Speaking):
 
     def _new(self, tell: Callable[[str], None]) -> Run:
         from chainrule.cli.args.config_file import toml
-        from chainrule.files import write
         from chainrule.runs import Run, RunFolder
         from chainrule.runs.warm_start import load_start
 
@@ -101,7 +100,7 @@ class AlignOptions(Speaking):
             task=kind.name, numbered=self.out is None, **self.own(),
         )  # fmt: skip
         said = {"base": self.base, "data": self.data} | self.spoken(run) | settled(config)
-        write(run.files.settings, toml(said).encode())
+        run.keep_settings(toml(said))
         return run
 
     def planned(self, data: Any) -> TrainConfig:

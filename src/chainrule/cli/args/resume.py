@@ -10,8 +10,9 @@ from chainrule.cli.args.config_file import read_settings, toml
 from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
 from chainrule.columns import CHOSEN, Columns
+from chainrule.distributed import world
 from chainrule.errors import ConfigError, Setting
-from chainrule.files import alone, write
+from chainrule.files import alone
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
 from chainrule.text.training.recipe import Recipe
@@ -82,11 +83,11 @@ def _recorded(folder: Path, name: str) -> Any:
 def renew_settings(run: Run) -> None:
     """Update the settings file of a resumed run; a run that was not started by command has none."""
     path, now = run.files.settings, vars(run.trainer.config)
-    if not path.exists():
+    if not (path.exists() and world().first):
         return
     with alone(run.folder):
         kept = {name: value for name, value in read_settings(path).items() if name not in now}
-        write(path, toml(kept | settled(run.trainer.config)).encode())
+        run.keep_settings(toml(kept | settled(run.trainer.config)))
 
 
 def agree(said: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]) -> None:

@@ -30,12 +30,15 @@ def train(run: Run, asked: Asked, *, alone: bool = True) -> None:
     from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
     from chainrule.cli.render.result import in_words, next_command, summary
     from chainrule.cli.render.show import size
+    from chainrule.distributed import world
     from chainrule.train.skips import Diverged
 
     asked.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
     if asked.resume:
         renew_settings(run)
         asked.say(continuation(run))
+    if not world().first:  # the first rank logs, saves and speaks
+        raise SystemExit(130 if run.train().interrupted else 0)
     try:
         result = run.train(Console(stderr=asked.json, highlight=False))
     except Diverged as error:

@@ -15,10 +15,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import ChainruleError, DataError, FormatError, kind_of
+from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
-from chainrule.io.files import naming, read_bytes
+from chainrule.io.files import read_bytes, read_json
 from chainrule.io.hf import sentence_transformers
 from chainrule.io.hf.architectures import known_kind, to_files, to_opened
 from chainrule.io.hf.bert_names import VARIANTS
@@ -148,7 +148,7 @@ def load_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> t
 def open_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> Opened:
     """The same, with its weights where they are."""
     folder = Path(folder)
-    config = _object(folder / "config.json")
+    config = read_json(folder / "config.json")
     try:
         known_kind(config)
         config |= sentence_transformers.section(folder)
@@ -197,7 +197,7 @@ def _tokenizer(folder: Path, config: Mapping[str, Any]) -> Tokenizer | None:
     if path is None:
         return None
     place = folder / "tokenizer_config.json"
-    about = _object(place) if place.is_file() else {}
+    about = read_json(place) if place.is_file() else {}
     exact = about.get("chainrule")
     if isinstance(exact, dict):
         return from_dict(exact)
@@ -215,10 +215,10 @@ def conventions_of(
 ) -> Conventions:
     """What the small files of a directory, and the content of its config.json, say about the use of its model."""
     if config is None:
-        config = _object(folder / "config.json") if (folder / "config.json").is_file() else {}
+        config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
     names = ("tokenizer_config", "special_tokens_map", "generation_config", "tokenizer")
     paths = [folder / f"{name}.json" for name in names]
-    about, older, generation, described = (_object(path) if path.is_file() else {} for path in paths)
+    about, older, generation, described = (read_json(path) if path.is_file() else {} for path in paths)
     about = older | about
     if (template := folder / "chat_template.jinja").is_file():
         about["chat_template"] = read_bytes(template).decode("utf-8")
@@ -266,7 +266,7 @@ def _weights(folder: Path) -> Arrays:
 
 def _weight_map(folder: Path) -> dict[str, str]:
     """Array -> file, by the index of a directory."""
-    places = _object(folder / INDEX, once=True).get("weight_map")
+    places = read_json(folder / INDEX, once=safetensors.once).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
         raise FormatError(f"{folder / INDEX}: has no weight_map (must map names to files)")
     return places
@@ -278,17 +278,3 @@ def refuse_pickle(path: Path) -> FormatError:
         f"{path}: a pickle, which can run code when it is read (convert it where you trust it: "
         "AutoModelForCausalLM.from_pretrained(DIR).save_pretrained(NEW) writes model.safetensors)"
     )
-
-
-def _object(path: Path, *, once: bool = False) -> dict[str, Any]:
-    """A JSON object from a file; with `once` a repeated name is refused."""
-    with naming(path):
-        try:
-            value = json.loads(read_bytes(path), object_pairs_hook=safetensors.once if once else None)
-        except ChainruleError:
-            raise
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"is not JSON ({error})") from error
-        if not isinstance(value, dict):
-            raise FormatError(f"holds {kind_of(value)} (must be an object)")
-        return value

@@ -7,12 +7,11 @@ sentence_bert_config.json       how many tokens of a text are read
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from chainrule.errors import FormatError, kind_of
-from chainrule.io.files import read_bytes
+from chainrule.io.files import read_json
 from chainrule.io.settings import Settings
 from chainrule.models import BERTEmbedder, Model
 
@@ -32,7 +31,7 @@ def section(folder: Path) -> dict[str, Any]:
     """What the files of a directory say, as a section for its `config.json`; nothing if there are none."""
     if not (folder / MODULES).is_file():
         return {}
-    modules = _json(folder / MODULES, list)
+    modules = read_json(folder / MODULES, list)
     kinds: dict[str, str] = {}
     for module in modules:
         if not isinstance(module, dict):
@@ -84,7 +83,7 @@ def files(model: Model) -> dict[str, Any]:
 def _pooling(folder: Path, path: str) -> str:
     if not path or Path(path).name != path:
         raise FormatError(f"{MODULES} names the directory {path!r} (must be one inside this directory)")
-    said = _json(folder / path / "config.json", dict)
+    said = read_json(folder / path / "config.json")
     named = said.get("pooling_mode")
     on = [flag for flag, value in said.items() if flag.startswith("pooling_mode_") and value is True]
     modes = on if named is None else [FLAGS.get(str(named), str(named))]
@@ -95,16 +94,5 @@ def _pooling(folder: Path, path: str) -> str:
     return ours[modes[0]]
 
 
-def _optional(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = _json(path, dict) if path.is_file() else {}
-    return found
-
-
-def _json(path: Path, kind: type[Any]) -> Any:
-    try:
-        value = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path.name}: is not JSON ({error})") from error
-    if not isinstance(value, kind):
-        raise FormatError(f"{path.name}: holds {kind_of(value)} (must be a {kind.__name__})")
-    return value
+def _optional(path: Path) -> Any:
+    return read_json(path) if path.is_file() else {}

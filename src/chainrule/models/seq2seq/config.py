@@ -84,11 +84,6 @@ class Seq2SeqConfig(Config):
         )
 
     @property
-    def inside(self) -> int:
-        """Width inside the MLP."""
-        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
-
-    @property
     def embedding_scale(self) -> float:
         """What embeddings are multiplied by."""
         return self.n_embd**0.5 if self.scale_embedding else 1.0

@@ -35,7 +35,7 @@ class EncoderDecoder(Model):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., C) -> (..., V)"""
-        raise NotImplementedError
+        return ops.linear(*self.head_inputs(hidden))
 
     def head_inputs(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """hidden (B, T, C) -> rows (B, T, K) and a matrix (V, K) whose product is the logits"""

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.models.model import Config
@@ -113,11 +112,6 @@ class T5Config(Config):
     def per_head(self) -> int:
         """Numbers per head."""
         return self.n_embd // self.n_head if self.head_size is None else self.head_size
-
-    @property
-    def inside(self) -> int:
-        """Width inside the MLP."""
-        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
 
 
 def spread(n: int) -> Init:
@@ -260,9 +254,6 @@ class T5(EncoderDecoder):
         target, mask = as_ids(target), visible(source_mask, memory.shape[:2])
         check_length("T5", "decoder", target, self.config.block_size)
         return self.decoder_stack(self.shared(target), self.through, mask, memory)
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        return ops.linear(*self.head_inputs(hidden))
 
     def head_inputs(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         head = self.shared if self.config.tied else self.lm_head

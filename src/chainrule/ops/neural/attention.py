@@ -51,7 +51,7 @@ def forward(
     scores. `causal` lets query t see the keys up to t + S - T: the last query sees all of them. A query without
     any key gives zeros. `dropout` is the rate at which weights are dropped, at places chosen by `key`.
     """
-    causal, mask, scale, dropout, key = constants = _checked(q, k, v, causal, mask, scale, dropout, key)
+    causal, mask, scale, dropout, key = constants = checked(q, k, v, causal, mask, scale, dropout, key)
     weights, total, lse = _softmax(_scores(q, k, causal, mask, scale))
     if dropout:
         weights *= _kept(q, k, dropout, key)
@@ -96,7 +96,7 @@ def gradients(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def native_forward(q: Array, k: Array, v: Array, **options: Any) -> Result:
-    constants = _checked(q, k, v, **options)
+    constants = checked(q, k, v, **options)
     o, lse = _empty((*q.shape[:-1], v.shape[-1])), native.empty(q.shape[:-1])
     native.kernels().attention_forward(_four(o), lse, *_native_arguments(q, k, v, *constants))
     return o, (q, k, v, o, lse, *constants)
@@ -233,7 +233,7 @@ def _check(q: Array, k: Array, v: Array) -> None:
             raise ShapeError(f"attention: q has {H} heads, k has {Hk} (must divide)")
 
 
-def _checked(
+def checked(
     q: Array,
     k: Array,
     v: Array,
@@ -270,7 +270,7 @@ def attention_weights(
 ) -> Array:
     """The attention maps A = softmax(Z), (..., H, T, S), for inspection; arguments as in `attention`."""
     q, k = (x.array if isinstance(x, Tensor) else np.asarray(x) for x in (q, k))
-    causal, mask, scale, *_ = _checked(q, k, k, causal, mask, scale)
+    causal, mask, scale, *_ = checked(q, k, k, causal, mask, scale)
     A, total, _ = _softmax(_scores(q, k, causal, mask, scale))
     A /= total  # [AT.2]
     return A.reshape(_scores_shape(q, k))
@@ -278,15 +278,15 @@ def attention_weights(
 
 def composed(q: Any, k: Any, v: Any, **options: Any) -> Any:
     """The composition from matmul and softmax, with every matrix stored."""
-    causal, mask, scale, dropout, key = _checked(q, k, v, **options)
+    causal, mask, scale, dropout, key = checked(q, k, v, **options)
     return averaged(scaled_scores(q, k, scale), v, causal, mask, dropout, key)
 
 
-def scaled_scores(q: Any, k: Any, scale: float | None) -> Any:
+def scaled_scores(q: Any, k: Any, scale: float) -> Any:
     """s q kᵀ, (..., H, T, S), composed."""
     shape = _scores_shape(q, k)
     keys = transpose(_repeat_heads(k, shape), axes=(*range(len(shape) - 2), -1, -2))  # (..., H, D, S)
-    return mul(matmul(q, keys), q.shape[-1] ** -0.5 if scale is None else scale)
+    return mul(matmul(q, keys), scale)
 
 
 def averaged(scores: Any, v: Any, causal: bool, mask: Any, dropout: float, key: Any) -> Any:
@@ -331,7 +331,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
 
 def abstract_forward(q: Array, k: Array, v: Array, **options: Any) -> Result:
     o, lse = abstract((*q.shape[:-1], v.shape[-1]), q.dtype), abstract(q.shape[:-1], q.dtype)
-    return o, (q, k, v, o, lse, *_checked(q, k, v, **options))
+    return o, (q, k, v, o, lse, *checked(q, k, v, **options))
 
 
 def cost(needs: Needs, q: Array, k: Array, v: Array, *, causal: bool = False, **constants: Any) -> Work:

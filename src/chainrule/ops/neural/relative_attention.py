@@ -22,7 +22,7 @@ from chainrule.ops._util import normal
 from chainrule.ops.arrays.elementwise import add
 from chainrule.ops.arrays.indexing import getitem
 from chainrule.ops.neural.attention import abstract_forward as attention_abstract
-from chainrule.ops.neural.attention import averaged, gradients, scaled_scores
+from chainrule.ops.neural.attention import averaged, checked, gradients, scaled_scores
 from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.ops.neural.attention import forward as attention_forward
 from chainrule.ops.neural.attention import native_backward as attention_native_backward
@@ -74,12 +74,8 @@ def _biased(
 ) -> tuple[Array, Saved]:
     mask = _checked(q, k, bias, mask)
     o, saved = attend(q, k, v, mask=pair_bias(bias, mask, q.shape[-2], k.shape[-2]), **options)
-    return o, (
-        *saved[:6],
-        mask,
-        *saved[7:],
-        bias,
-    )  # what was added to the scores is computed again in backward
+    # What was added to the scores is computed again in backward.
+    return o, (*saved[:6], mask, *saved[7:], bias)
 
 
 def _as_attention(saved: Saved) -> Saved:
@@ -127,19 +123,9 @@ def _by_distance(dZ: Array, shape: Shape) -> Array:
     return dbias
 
 
-def composed(
-    q: Any,
-    k: Any,
-    v: Any,
-    bias: Any,
-    *,
-    causal: bool = False,
-    mask: Any = None,
-    scale: float | None = None,
-    dropout: float = 0.0,
-    key: Any = None,
-) -> Any:
+def composed(q: Any, k: Any, v: Any, bias: Any, **options: Any) -> Any:
     """The composition from matmul, softmax and a lookup of each pair's distance."""
+    causal, mask, scale, dropout, key = checked(q, k, v, **options)
     T, S = q.shape[-2], k.shape[-2]
     distances = np.arange(S) - (np.arange(T)[:, None] + S - T)  # (T, S)
     places = distances + (bias.shape[1] + 1) // 2 - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -57,7 +58,12 @@ def marked_ids(tokenizer: Tokenizer, text: str, *, inside: bool = False) -> Ids:
 
 def names_in(tokenizer: Tokenizer) -> re.Pattern[str]:
     """An expression that finds the names of special tokens."""
-    names = sorted(tokenizer.special_ids, key=len, reverse=True)
+    return _finder(tuple(tokenizer.special_ids))
+
+
+@lru_cache(maxsize=8)  # every message needs it
+def _finder(known: tuple[str, ...]) -> re.Pattern[str]:
+    names = sorted(known, key=len, reverse=True)
     return re.compile(f"({'|'.join(map(re.escape, names))})(?!{SHIELD})" if names else "((?!))")
 
 

@@ -46,11 +46,8 @@ class Split(PreTokenizer):
         pieces = [(piece, match != self.invert) for piece, match in self.pattern.pieces(text)]
         return combine(pieces, self.behavior)
 
-    @classmethod
-    def from_dict(cls, description: Description) -> Self:
-        found = super().from_dict(description)
-        check_behavior(found.behavior)
-        return found
+    def __post_init__(self) -> None:
+        check_behavior(self.behavior)
 
 
 @dataclass(frozen=True)
@@ -88,11 +85,8 @@ class Punctuation(PreTokenizer):
             [(character, is_punctuation(character)) for character in text], self.behavior, joined=True
         )
 
-    @classmethod
-    def from_dict(cls, description: Description) -> Self:
-        found = super().from_dict(description)
-        check_behavior(found.behavior)
-        return found
+    def __post_init__(self) -> None:
+        check_behavior(self.behavior)
 
 
 class BertPreTokenizer(PreTokenizer):

@@ -82,7 +82,9 @@ def test_a_high_rate_is_warned_of(folder: Path, tmp_path: Path, capsys: pytest.C
     tune(folder, "gpt", "text.txt", tmp_path / "low", "--lr", "2e-4")
     assert "warning" not in capsys.readouterr().out
     tune(folder, "gpt", "text.txt", tmp_path / "high", "--lr", "3e-4")
-    assert "warning: lr 0.0003 is above 0.0002, a tenth of 0.002" in capsys.readouterr().out
+    assert (
+        "learning rate 0.0003, in the pretraining 0.002 (must be at most a tenth" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from chainrule.cli.args.options import Argument, Given, Help, Without
 from chainrule.cli.args.training import Speaking
 from chainrule.columns import Columns
 from chainrule.errors import ChainruleError
-from chainrule.train.config import TrainConfig
+from chainrule.train.config import Keeping, TrainConfig
 
 # What a run needs is imported when there is one: the help is there without it.
 
@@ -41,6 +41,7 @@ class Tune(Speaking):
     """Resume this run, with its base, data and settings, from its newest checkpoint."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
+    keeping: Keeping = field(default_factory=Keeping)
     columns: Columns = field(default_factory=Columns)
     training: TrainConfig = field(default_factory=lambda: DEFAULTS)
     given: Given = field(default_factory=Given)

@@ -57,6 +57,9 @@ FIGURES = {
         "a learned reward rises, the true score falls: β = 0 and 0.1",
     ),
     "length-bias": ("alignment", "length_bias", "judges who prefer short answers teach that short is good"),
+    "power-law": ("scaling", "power_law", "a power law on plain and on logarithmic axes"),
+    "allocation": ("scaling", "allocation", "how large a model to train with a budget, by three rules"),
+    "emergence": ("scaling", "emergence", "steady progress that a threshold makes look sudden"),
     "recurrence": ("recurrence", "unrolled", "an unrolled recurrent network and its gradients through time"),
 }
 """name -> (module, function, what it shows)"""
