@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 LARGE = 1 << 30
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")  # what they tell a process
+
+
+def launched() -> bool:
+    """A launcher of MPI has started this process together with others."""
+    sizes = (os.environ.get(name, "") for name in LAUNCHERS)
+    return any(size.isdecimal() and int(size) > 1 for size in sizes)
 
 
 def keep_freed_memory() -> bool:

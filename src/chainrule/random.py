@@ -23,6 +23,7 @@ _MASK64 = (1 << 64) - 1
 class _State(threading.local):
     seed: int | None = None  # None: the global seed
     step = 0
+    part = 0  # of the batch of this step
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()  # draws so far in this step, by purpose
@@ -40,7 +41,7 @@ def seed(value: int) -> None:
     """
     global _process_seed
     _process_seed = check_seed(value)
-    _state.seed, _state.step, _state.calls = None, 0, Counter()
+    _state.seed, _state.step, _state.part, _state.calls = None, 0, 0, Counter()
 
 
 def check_seed(value: int) -> int:
@@ -50,14 +51,14 @@ def check_seed(value: int) -> int:
 
 
 @contextmanager
-def _at(seed: int | None, step: int, calls: Counter[str]) -> Iterator[None]:
+def _at(seed: int | None, step: int, calls: Counter[str], part: int = 0) -> Iterator[None]:
     """Draw from this place inside the block, then restore the state."""
-    before = _state.seed, _state.step, _state.calls
-    _state.seed, _state.step, _state.calls = seed, step, calls
+    before = _state.seed, _state.step, _state.part, _state.calls
+    _state.seed, _state.step, _state.part, _state.calls = seed, step, part, calls
     try:
         yield
     finally:
-        _state.seed, _state.step, _state.calls = before
+        _state.seed, _state.step, _state.part, _state.calls = before
 
 
 def seeded(value: int) -> AbstractContextManager[None]:
@@ -100,21 +101,26 @@ def step(number: int) -> AbstractContextManager[None]:
     return _at(_state.seed, number, Counter())
 
 
+def part(number: int) -> AbstractContextManager[None]:
+    """Tie the draws to a part of the batch of this step, whichever process works on it."""
+    return _at(_state.seed, _state.step, Counter(), number)
+
+
 def next_key(purpose: str) -> tuple[int, ...]:
-    """A fresh key for the next draw of this step (dropout masks)."""
+    """A fresh key for the next draw of this step, or of this part of it (dropout masks)."""
     _state.calls[purpose] += 1
-    return key(purpose, _state.step, _state.calls[purpose])
+    return key(purpose, _state.step, _state.calls[purpose], _state.part)
 
 
-Position = tuple[int, int, Counter[str]]
+Position = tuple[int, int, int, Counter[str]]
 
 
 def position() -> Position:
-    """The seed, the step and the number of keys drawn in it; `replay` repeats the draws after it."""
-    return current_seed(), _state.step, _state.calls.copy()
+    """The seed, the step, its part and the number of keys drawn in it; `replay` repeats the draws after it."""
+    return current_seed(), _state.step, _state.part, _state.calls.copy()
 
 
 def replay(since: Position) -> AbstractContextManager[None]:
     """Repeat the keys drawn after `since` inside the block, then restore the state."""
-    seed, step, calls = since
-    return _at(seed, step, calls.copy())
+    seed, step, part, calls = since
+    return _at(seed, step, calls.copy(), part)

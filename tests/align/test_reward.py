@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from chainrule.align import Preference
-from chainrule.align.reward import RewardTraining, as_reward, comparisons
+from chainrule.align.reward import RewardTraining, as_reward, comparisons, reward_metrics
 from chainrule.align.rollouts import as_rows
 from chainrule.autograd.gradcheck import gradcheck_model
 from chainrule.models import Reward
@@ -38,7 +38,7 @@ def preferred(better: Any, pairs: int = 60) -> list[Preference]:
 
 
 def trained(preferences: list[Preference], steps: int = 80, center: float = 0.0) -> RewardTraining:
-    model = RewardTraining(Reward(body()), center)
+    model = RewardTraining(Reward.on(body()), center)
     batch, parameters = comparisons(preferences), model.parameters()
     optimizer = AdamW(parameters, 1e-2, weight_decay=0.0)
     for _ in range(steps):
@@ -52,16 +52,18 @@ def trained(preferences: list[Preference], steps: int = 80, center: float = 0.0)
 def test_it_starts_from_the_body_and_knows_nothing() -> None:
     policy = body()
     before = policy.parameters().data.copy()
-    model = RewardTraining(Reward(policy))
-    np.testing.assert_array_equal(model.reward.body.parameters().data, before)
-    model.reward.score.weight.data[:] = 0
+    model = Reward.on(policy)
+    for name, array in policy.state().items():
+        np.testing.assert_array_equal(model.body.state()[name], array)
+    np.testing.assert_array_equal(policy.parameters().data, before)
+    model.score.weight.data[:] = 0
     assert model.loss(*comparisons(preferred(len, 9))).item() == pytest.approx(math.log(2), rel=1e-6)
 
 
 @pytest.mark.requirement("R-414")
 @pytest.mark.parametrize("center", [0.0, 0.1])
 def test_gradients(center: float) -> None:
-    model = RewardTraining(Reward(body()), center).to(np.float64)
+    model = RewardTraining(Reward.on(body()), center).to(np.float64)
     batch = comparisons(preferred(len, 4))
     assert gradcheck_model(model.parameters(), lambda: model.loss(*batch)) < 1e-6
 
@@ -80,17 +82,17 @@ def test_accuracy_and_calibration_on_answers_it_has_not_seen() -> None:
         return answer.count(3) - answer.count(4)
 
     model, new = trained(preferred(better, 150), steps=120), comparisons(preferred(better, 100))
-    found = model.metrics([new])
+    found = reward_metrics(model.reward, [new])
     assert found["accuracy"] > 0.8 and 0 <= found["calibration_error"] < 0.3
     assert found["margin"] > 0
 
 
 def test_centering_pulls_the_sum_of_both_rewards_to_zero() -> None:
-    plain = RewardTraining(Reward(body()))
+    plain = Reward.on(body())
     for parameter in plain.parameters():
         parameter.data *= 3
     batch = comparisons(preferred(len, 8))
-    sums = plain.rewards(batch[0]).numpy().sum(axis=1)
-    centered = RewardTraining(plain.reward, center=0.3)
+    sums = plain.of_pairs(batch[0]).numpy().sum(axis=1)
+    centered = RewardTraining(plain, center=0.3)
     extra = centered.loss(*batch).item() - plain.loss(*batch).item()
     assert extra == pytest.approx(0.3 * float((sums**2).mean()), rel=1e-4) and extra > 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.errors import ShapeError
+from chainrule.errors import ConfigError, ShapeError
 from chainrule.models import Reward
 from tests.models.tiny import tiny
 
@@ -19,7 +19,7 @@ MASK = np.arange(6) < LENGTHS[:, None]
 
 @pytest.fixture(params=["gpt", "llama"])
 def model(request: Any) -> Reward:
-    return Reward(tiny(request.param)).to(np.float64).eval()  # type: ignore[arg-type]
+    return Reward.on(tiny(request.param)).to(np.float64).eval()  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("R-339")
@@ -56,3 +56,29 @@ def test_every_gradient_and_the_loss_of_pairs(model: Reward) -> None:
 def test_a_mask_that_does_not_fit(model: Reward, mask: np.ndarray) -> None:
     with pytest.raises(ShapeError, match="must have their shape, True for the first tokens"):
         model(IDS, mask)
+
+
+@pytest.mark.requirement("R-412")
+@pytest.mark.parametrize("family", ["gpt", "llama", "neox"])
+def test_it_is_a_family_that_is_saved_and_loaded(family: str, tmp_path: Any) -> None:
+    language_model: Any = tiny(family)
+    model = Reward.on(language_model)
+    assert cr.models.describe(model)["model_type"] == f"{family}-reward"
+    cr.io.save_pretrained(model, cr.text.CharTokenizer.train("abcdefghijk"), tmp_path / "reward")
+    loaded: Any = cr.load(tmp_path / "reward")[0]
+    assert type(loaded) is type(model)
+    np.testing.assert_array_equal(loaded(IDS, MASK).numpy(), model.eval()(IDS, MASK).numpy())
+
+
+def test_what_has_no_body_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"body is a LSTMLM \(must be one of GPT, Llama, NeoX\)"):
+        Reward.on(tiny("lstm"))
+    with pytest.raises(ConfigError, match=r"must be made with Reward.on\(body\)"):
+        Reward(tiny("gpt").config)
+    with pytest.raises(ConfigError, match=r"tied is False .must be true"):
+        cr.models.make("llama-reward", tied=False)
+
+
+def test_the_last_bias_adds_the_same_to_all_rewards_and_does_not_learn() -> None:
+    model = Reward.on(tiny("gpt"))
+    assert [name for name, p in model.named_parameters() if not p.requires_grad] == ["body.ln_f.bias"]

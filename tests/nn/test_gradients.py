@@ -150,6 +150,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...] | np.ndarray]] =
     ),
     "bidirectional": (lambda: nn.Bidirectional(nn.RNN(3, 4), nn.LSTM(3, 4)), (2, 5, 3)),
     "lora": (lambda: trained_lora(), (4, 5)),
+    "packed lora": (lambda: trained_packed_lora(), (4, 5)),
     "prefix": (Prefixed, (2, 2, 4, 3)),
     "soft prompt": (lambda: disturbed(nn.SoftPrompt(nn.Embedding(5, 3), 2)), IDS),
     "adapter": (lambda: disturbed(nn.Adapter(6, 3, activation="gelu")), (2, 4, 6)),
@@ -165,6 +166,13 @@ def disturbed(layer: nn.Layer) -> nn.Layer:
     rng = np.random.default_rng(5)
     for _, param in layer.named_parameters():
         param.data += 0.1 * rng.normal(size=param.shape)
+    return layer
+
+
+def trained_packed_lora() -> nn.Layer:
+    layer = nn.PackedLoRALinear(nn.Linear(5, 9), 2, alpha=3.0, rows={"v": (6, 9), "q": (0, 3)})
+    for B in layer.lora_B.values():
+        B.data += np.random.default_rng(6).normal(size=B.shape)
     return layer
 
 

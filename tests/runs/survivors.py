@@ -7,22 +7,27 @@ import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from chainrule.align.policy_gradient import PolicyGradient
 from chainrule.data import load
-from chainrule.models.registry import KNOWN, WORD_VECTORS
+from chainrule.models import make
+from chainrule.models.registry import KNOWN, REWARDS, WORD_VECTORS
+from chainrule.random import seeded
 from chainrule.runs import Run, checkpoint
-from chainrule.tasks.registry import TASKS, task_of
-from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.tasks.registry import NAMED, TASKS, task_of
+from chainrule.text import CharTokenizer, Tokenizer, WordPieceTokenizer
 from chainrule.train import TrainConfig, WordTrainConfig
 from chainrule.train.log import Log, read
+from chainrule.train.policy import PolicyStep
 from chainrule.train.step import GradientStep
 from chainrule.train.word_vectors import WordVectorStep
 
-TRAINERS = tuple(TASKS)
+ALIGNED = ("gpt-reward", *NAMED)  # what begins with a model that has learned
+TRAINERS = (*(name for name in TASKS if name not in REWARDS), *ALIGNED)
 SIZES = {
     "n_layer": 1,
     "n_head": 2,
@@ -60,8 +65,15 @@ def write_data(folder: Path) -> None:
     labels = [{"text": text, "label": label} for pair in rows for text, label in zip(pair, "ab", strict=True)]
     tags = ("".join(f"{word}\t{len(word) % 3}\n" for word in first.split()) for first, _ in rows)
     (folder / "tags.conll").write_text("\n".join(tags), encoding="utf-8")
-    for name, table in (("pairs.jsonl", pairs), ("labels.jsonl", labels)):
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
+    judged = [
+        {"prompt": words[i], "chosen": words[i + 1], "rejected": words[i] + "s"} for i in range(0, 300, 3)
+    ]
+    asked = [{"instruction": row["prompt"], "output": row["chosen"]} for row in judged]
+    tables = {"pairs": pairs, "labels": labels, "preferences": judged, "instructions": asked}
+    for name, table in tables.items():
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in table), encoding="utf-8"
+        )
 
 
 def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
@@ -69,6 +81,8 @@ def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
     if trainer in WORD_VECTORS:
         config = WordTrainConfig(epochs=6, negatives=2)
         return Run.new(folder / name, load(folder / "text.txt"), config, trainer, dim=4)
+    if trainer in ALIGNED:
+        return aligned(folder, trainer, name, **settings)
     known = {f.name for f in fields(KNOWN[trainer].config)}
     size: dict[str, Any] = {field: value for field, value in SIZES.items() if field in known}
     file = FILES.get(trainer, "text.txt")
@@ -77,8 +91,29 @@ def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
     return Run.new(folder / name, data, TrainConfig(**SETTINGS | settings), trainer, tokenizer, **size)
 
 
+def aligned(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
+    """A run that begins with a small GPT, the same each time."""
+    tokenizer = CharTokenizer.train(TEXT)
+    sizes = {
+        field: value for field, value in SIZES.items() if field not in ("n_kv_head", "dropout", "block_size")
+    }
+    with seeded(1):
+        start = make("gpt", vocab_size=tokenizer.vocab_size, block_size=48, **sizes)
+    family, task = (trainer, "") if trainer in REWARDS else ("gpt", trainer)
+    config = TrainConfig(**SETTINGS | settings)
+    options = {"reward_function": longest, "max_new_tokens": 4, "target_kl": 0.1} if task == "ppo" else {}
+    data = folder / ("instructions.jsonl" if task == "instruction" else "preferences.jsonl")
+    return Run.new(folder / name, data, config, family, tokenizer, start, task=task, **options)
+
+
+def longest(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    """A reward: long words are good."""
+    return [float(max(map(len, answer.split(" ")))) for answer in answers]
+
+
 def resume(folder: Path, trainer: str) -> Run:
-    return Run.resume(folder, word_vectors=trainer in WORD_VECTORS)
+    functions = {"reward_function": longest} if trainer == "ppo" else {}
+    return Run.resume(folder, word_vectors=trainer in WORD_VECTORS, **functions)
 
 
 def _child(folder: Path, trainer: str, name: str, moments: int | None, settings: dict[str, Any]) -> None:
@@ -105,6 +140,8 @@ def _die_after(moments: int) -> None:
 
     for owner, name in (
         (GradientStep, "__call__"),
+        (PolicyStep, "__call__"),
+        (PolicyGradient, "update"),
         (WordVectorStep, "read"),
         (Log, "_write"),
         (os, "fsync"),
@@ -137,5 +174,7 @@ def outcome(folder: Path) -> tuple[Any, ...]:
     steps = [
         record for record in read(folder / "log.jsonl") if record["step"]
     ]  # what is before tells of the machine
-    log = [{k: v for k, v in record.items() if k != "seconds"} for record in steps]
+    log = [
+        {k: v for k, v in record.items() if k != "seconds" and not k.startswith("time/")} for record in steps
+    ]
     return newest.name, arrays, training, log

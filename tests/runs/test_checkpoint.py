@@ -92,10 +92,24 @@ def test_the_best_checkpoint_is_kept_beside_the_newest_two(tmp_path: Path) -> No
     ]
 
 
+def adapter() -> Checkpoint:
+    arrays, about = {"h.0.lora_A": np.ones((2, 3), np.float32)}, {"base_model_name_or_path": "base"}
+    return replace(make(), model={}, adapter_model=arrays, adapter_config=about)
+
+
+def test_an_adapter_stands_in_place_of_the_model(tmp_path: Path) -> None:
+    path = checkpoint.save(tmp_path, adapter())
+    assert {file.name for file in path.iterdir()} == {*FILES.values(), "manifest.json"} - {
+        "model.safetensors"
+    }
+    assert checkpoint.load(path).adapter_config == {"base_model_name_or_path": "base"}
+    assert not checkpoint.load(path).model
+
+
 @pytest.mark.parametrize("file", [*FILES.values(), "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "remove"])
 def test_every_damage_is_noticed(tmp_path: Path, file: str, damage: str) -> None:
-    path = checkpoint.save(tmp_path, make()) / file
+    path = checkpoint.save(tmp_path, adapter() if file.startswith("adapter") else make()) / file
     content = bytearray(path.read_bytes())
     middle = len(content) // 2
     content[middle] ^= 1

@@ -17,7 +17,7 @@ from chainrule.train.log import read
 from tests.runs.helpers import new_run
 from tests.runs.survivors import SETTINGS, TRAINERS, new, write_data
 
-MODELS = [name for name in TRAINERS if name not in ("skip-gram", "cbow")]
+MODELS = [name for name in TRAINERS if name not in ("skip-gram", "cbow", "ppo")]
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,13 @@ def test_any_step_of_any_model_comes_back_bit_for_bit(folder: Path, trainer: str
     assert size == pytest.approx(min(last.norm, 1.0), rel=1e-4)  # clipped
     names = [layer.name for layer in last.report.layers]
     assert names == list(last.activations) and (names or trainer == "ngram")  # which is a single matrix
+
+
+def test_a_run_with_a_function_of_ones_own_is_not_replayed_without_it(folder: Path) -> None:
+    run = new(folder, "ppo", "ppo-run")
+    run.train()
+    with pytest.raises(ConfigError, match="uses a function of yours"):
+        replay(run.folder, 2)
 
 
 @pytest.mark.parametrize(

@@ -216,8 +216,9 @@ def test_averaging_does_not_change_training_and_goes_on_from_what_was_saved() ->
     assert averaged.step.average
     with averaged.step.average.in_place():
         saved = averaged.model.state()
-    again = Average(model_of().parameters(), 0.9)
-    again.load(saved)
+    model = model_of()
+    model.load(saved)  # as a checkpoint has it: the mean begins with the weights that are there
+    again = Average(model.parameters(), 0.9)
     assert (again.mean == averaged.step.average.mean).all()
 
 
@@ -342,7 +343,7 @@ def test_a_run_that_is_resumed_has_not_forgotten_what_it_skipped(tmp_path: Path)
         first._advance(Told(), 0.0)
     saved = Checkpoint(first.model.state(), first.step.optimizer.state(), {}, {}, progress_of(first))
     second.model.load(saved.model)
-    restore(second, saved, tmp_path)
+    restore(second, second.model, saved, tmp_path)
     with pytest.raises(ChainruleError, match=r"at step 24 .*after 20 such steps in a row"):
         second.run(Told())
 

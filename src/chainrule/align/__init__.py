@@ -4,12 +4,17 @@
 `advantages`, `policy_gradient`). `worlds` are small enough that the best policy is known exactly.
 """
 
+from typing import TYPE_CHECKING
+
 from chainrule import lazy
-from chainrule.align.dpo import DPO, Preference, pairs_of
-from chainrule.align.group import GRPO, GroupConfig, Reinforce
-from chainrule.align.ppo import PPO, PPOConfig
-from chainrule.align.preference_losses import preference_loss
-from chainrule.align.worlds import World
+
+if TYPE_CHECKING:
+    from chainrule.align.config import GroupConfig, PPOConfig
+    from chainrule.align.dpo import DPO, Preference, pairs_of
+    from chainrule.align.group import GRPO, Reinforce
+    from chainrule.align.ppo import PPO
+    from chainrule.align.preference_losses import preference_loss
+    from chainrule.align.worlds import World
 
 __all__ = [
     "DPO",
@@ -24,4 +29,13 @@ __all__ = [
     "preference_loss",
 ]
 
-lazy.names(__name__)
+lazy.names(
+    __name__,
+    rooms="advantages behavior config distill dpo group policy_gradient ppo preference_losses reward rollouts worlds",
+    config="GroupConfig PPOConfig",
+    dpo="DPO Preference pairs_of",
+    group="GRPO Reinforce",
+    ppo="PPO",
+    preference_losses="preference_loss",
+    worlds="World",
+)

@@ -95,9 +95,9 @@ class DPO(Model):
         self.preference_loss = loss or Sigmoid()
 
     @property
-    def n_classes(self) -> int:
+    def n_classes(self) -> int | None:
         """Which of two is better: a guess costs ln 2, with every loss that is a likelihood."""
-        return 2
+        return 2 if self.preference_loss.likelihood else None
 
     def implicit_rewards(self, pairs: Pairs, targets: Ids) -> Tensor:
         """ln π/π_ref of both answers (B, 2): the rewards that the policy implies, in units of β"""

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from chainrule import ops
 from chainrule.align.advantages import group_advantages, leave_one_out
-from chainrule.align.policy_gradient import (
-    Experience,
-    PolicyConfig,
-    PolicyGradient,
-    Reward,
-    clipped_surrogate,
-    masked_mean,
-)
+from chainrule.align.config import GroupConfig
+from chainrule.align.policy_gradient import Experience, PolicyGradient, Reward, clipped_surrogate, masked_mean
 from chainrule.autograd import Tensor
 from chainrule.models import LanguageModel
-from chainrule.validate import Check
-
-
-@dataclass(frozen=True)
-class GroupConfig(PolicyConfig):
-    """Settings of methods that compare the answers to one prompt with each other."""
-
-    epochs: int = 1
-    group: int = 8
-    """Answers to each prompt."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        Check(type(self).__name__, self).at_least(2, "group")
 
 
 class GroupMethod(PolicyGradient):
@@ -91,7 +70,9 @@ class GRPO(GroupMethod):
     def loss(self, experience: Experience, rows: Any) -> tuple[Tensor, dict[str, float]]:
         e, mask = experience, experience.mask[rows]
         logs = self.logs(e, rows)
-        policy, measured = clipped_surrogate(logs, e.logs[rows], e.advantages[rows], mask, self.config.clip)
+        policy, measured = clipped_surrogate(
+            logs, e.logs[rows], e.advantages[rows], mask, self.config.clip_ratio
+        )
         apart = e.reference[rows] - logs  # k3 = e^(ln π_ref - ln π) - 1 - (ln π_ref - ln π)
         kl = masked_mean(ops.exp(apart) - 1 - apart, mask)
         measured |= {"loss/policy": policy.item(), "loss/kl": kl.item()}

@@ -17,43 +17,17 @@ import numpy as np
 
 from chainrule import ops, random
 from chainrule.align.advantages import Mask, Rows, kl_estimate
+from chainrule.align.config import PolicyConfig
 from chainrule.align.rollouts import Prompts, Rollout, roll_out
 from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.models import LanguageModel
-from chainrule.nn import Layer
+from chainrule.models import LanguageModel, Model
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.random import generator
-from chainrule.validate import Check
 
 Reward = Callable[[Rollout], Sequence[float] | Rows]
 """Scores (B,) of the answers of a rollout."""
-
-
-@dataclass(frozen=True)
-class PolicyConfig:
-    """What all methods have in common."""
-
-    beta: float = 0.05
-    """How much an answer costs per nat that it is likelier than under the reference."""
-    max_new_tokens: int = 32
-    lr: float = 1e-5
-    epochs: int = 4
-    """Updates on each rollout."""
-    minibatches: int = 1
-    clip: float = 0.2
-    """How far the ratio of probabilities may move from 1 in one step before it stops paying."""
-    grad_clip: float = 1.0
-    end: int | None = None
-    """The token that ends an answer."""
-    temperature: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check = Check(type(self).__name__, self)
-        check.not_negative("beta")
-        check.positive("lr", "clip", "grad_clip", "temperature")
-        check.at_least(1, "max_new_tokens", "epochs", "minibatches")
 
 
 @dataclass
@@ -78,6 +52,22 @@ class Experience:
         return self.rollout.mask
 
 
+class Actor(Model):
+    """A policy as something that learns from its own answers: there is no loss of a batch that it is given."""
+
+    n_classes = None
+
+    def __init__(self, policy: LanguageModel) -> None:
+        super().__init__(policy.config)
+        self.policy = policy
+
+    def beside(self) -> dict[str, Array]:
+        """What learns beside the policy, by name: the value head, if there is one."""
+        return {
+            name: param.array for name, param in self.named_parameters() if not name.startswith("policy.")
+        }
+
+
 class PolicyGradient:
     """A policy, its frozen reference, a reward, and an optimizer.
 
@@ -99,12 +89,12 @@ class PolicyGradient:
         self.reward = reward
         self.config = config
         self.beta = config.beta
-        self.learner: Layer = self.learning()
+        self.learner: Actor = self.learning()
         self.optimizer = AdamW(self.learner.parameters(), config.lr, weight_decay=0.0)
 
-    def learning(self) -> Layer:
+    def learning(self) -> Actor:
         """What the optimizer changes."""
-        return self.policy
+        return Actor(self.policy)
 
     # -- one step ----------------------------------------------------------------------------------------------
 
@@ -127,8 +117,8 @@ class PolicyGradient:
             temperature=config.temperature, seed=config.seed, number=number,
         )  # fmt: skip
 
-    def experience(self, rollout: Rollout) -> Experience:
-        """Scores and log-probabilities of a rollout, and the advantages of its tokens."""
+    def experience(self, rollout: Rollout, *, estimated: bool = True) -> Experience:
+        """Scores and log-probabilities of a rollout, and the advantages of its tokens, if they are wanted."""
         scores = np.asarray(self.reward(rollout), np.float64)
         if scores.shape != (len(rollout.answers),) or not np.isfinite(scores).all():
             raise ChainruleError(
@@ -139,7 +129,8 @@ class PolicyGradient:
             reference = self.reference.logprobs(rollout.ids, rollout.targets).numpy()
         nothing = np.zeros_like(logs)
         found = Experience(rollout, scores, logs, reference, nothing, values, nothing)
-        self.estimate(found)
+        if estimated:
+            self.estimate(found)
         return found
 
     def before(self, rollout: Rollout) -> tuple[Rows, Rows]:
@@ -183,6 +174,10 @@ class PolicyGradient:
         raise NotImplementedError
 
     # -- numbers ------------------------------------------------------------------------------------------------
+
+    def evaluate(self, prompts: Prompts, number: int = 0) -> dict[str, float]:
+        """How good one answer to each prompt is, without learning from it; the same draws for the same number."""
+        return self.summary(self.experience(self.roll_out(prompts, number), estimated=False))
 
     def summary(self, experience: Experience) -> dict[str, float]:
         """How good the answers are, before the updates."""

@@ -5,16 +5,16 @@ loss = policy loss + c_v · value loss - c_e · entropy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from chainrule import ops
 from chainrule.align.advantages import Rows, gae, kl_penalized, whitened
+from chainrule.align.config import PPOConfig
 from chainrule.align.policy_gradient import (
+    Actor,
     Experience,
-    PolicyConfig,
     PolicyGradient,
     Reward,
     clipped_surrogate,
@@ -25,44 +25,18 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.models.language_model import LanguageModel, TransformerLM
-from chainrule.nn import Layer, Linear
+from chainrule.nn import Linear
 from chainrule.nn.init import zeros
 from chainrule.types import IGNORE
-from chainrule.validate import Check
 
 
-@dataclass(frozen=True)
-class PPOConfig(PolicyConfig):
-    """Settings of PPO."""
-
-    gamma: float = 1.0
-    lam: float = 0.95
-    whiten: bool = True
-    """Advantages get mean 0 and standard deviation 1 in each rollout."""
-    value_clip: float = 0.2
-    """How far a value may move from what it was in one step before it stops paying."""
-    value_coef: float = 0.1
-    entropy_coef: float = 0.0
-    target_kl: float | None = None
-    """If given, β is adapted until the KL to the reference is this many nats per answer (Ziegler et al. 2019)."""
-    horizon: int = 10_000
-    """Answers in which β adapts."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check = Check(type(self).__name__, self)
-        check.positive("value_clip", "target_kl")
-        check.not_negative("value_coef", "entropy_coef")
-        check.at_least(1, "horizon")
-        for name in ("gamma", "lam"):
-            check.require(0 <= getattr(self, name) <= 1, name, rule="must be from 0 to 1")
-
-
-class ActorCritic(Layer):
+class ActorCritic(Actor):
     """A policy with a second head on its last hidden rows: what reward is still to come."""
 
+    policy: TransformerLM
+
     def __init__(self, policy: TransformerLM) -> None:
-        self.policy = policy
+        super().__init__(policy)
         self.value = Linear(policy.config.n_embd, 1, init=zeros)
 
     def forward(
@@ -97,7 +71,7 @@ class PPO(PolicyGradient):
         self.actor = ActorCritic(policy)
         super().__init__(policy, reference, reward, config or PPOConfig())
 
-    def learning(self) -> Layer:
+    def learning(self) -> Actor:
         return self.actor
 
     def before(self, rollout: Rollout) -> tuple[Rows, Rows]:
@@ -122,7 +96,7 @@ class PPO(PolicyGradient):
         logs, values, entropy = self.actor(
             e.rollout.ids[rows], e.rollout.targets[rows], entropy=config.entropy_coef > 0
         )
-        policy, measured = clipped_surrogate(logs, e.logs[rows], e.advantages[rows], mask, config.clip)
+        policy, measured = clipped_surrogate(logs, e.logs[rows], e.advantages[rows], mask, config.clip_ratio)
         value, clipped = value_loss(values, e.values[rows], e.returns[rows], mask, config.value_clip)
         total = policy + value * config.value_coef
         measured |= {"loss/policy": policy.item(), "loss/value": value.item(), "val/clipfrac": clipped}

@@ -20,16 +20,19 @@ from typing import Any, ClassVar
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.calls import Fields
 from chainrule.errors import ConfigError
 from chainrule.suggest import hinted
 from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class PreferenceLoss:
+class PreferenceLoss(Fields):
     """The loss of a margin. A large β keeps the policy near the reference."""
 
     name: ClassVar[str]
+    likelihood: ClassVar[bool] = False
+    """It is a negative log-likelihood of the labels: where the margin is 0 it is ln 2."""
     beta: float = 0.1
 
     def __post_init__(self) -> None:
@@ -45,6 +48,7 @@ class Sigmoid(PreferenceLoss):
     """-ln σ(β m)"""
 
     name: ClassVar[str] = "sigmoid"
+    likelihood: ClassVar[bool] = True
 
     def __call__(self, margin: Tensor) -> Tensor:
         return ops.softplus(margin * -self.beta)
@@ -55,6 +59,7 @@ class Robust(PreferenceLoss):
     """The loss of sigmoid for labels that are wrong with probability `noise`: its mean is that of right labels."""
 
     name: ClassVar[str] = "robust"
+    likelihood: ClassVar[bool] = True
     noise: float = 0.1
 
     def __post_init__(self) -> None:

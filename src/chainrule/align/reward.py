@@ -8,7 +8,6 @@ Only differences matter: adding a constant to all rewards changes nothing. `cent
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +21,8 @@ from chainrule.autograd.types import Array
 from chainrule.data import pad
 from chainrule.foundations.calibration import expected_calibration_error
 from chainrule.models import Model, Reward
+from chainrule.models.reward import Comparisons
 from chainrule.types import Ids
-
-
-class Comparisons(NamedTuple):
-    """Pairs of whole texts (B, 2, T), the preferred one first; the mask is True at tokens, False at padding."""
-
-    ids: Ids
-    mask: npt.NDArray[np.bool_]
 
 
 def comparisons(preferences: Sequence[Preference]) -> tuple[Comparisons, Ids]:
@@ -44,45 +37,42 @@ def comparisons(preferences: Sequence[Preference]) -> tuple[Comparisons, Ids]:
 
 
 class RewardTraining(Model):
-    """A reward model that learns from comparisons; trained like any model."""
+    """A reward model that learns with rewards near 0; trained like any model.
 
-    def __init__(self, reward: Reward, center: float = 0.0) -> None:
-        super().__init__(reward.body.config)
+    Without `center` the model's own loss is the same: only differences of rewards count in it.
+    """
+
+    def __init__(self, reward: Reward, center: float) -> None:
+        super().__init__(reward.config)
         self.reward = reward
         self.center = center
 
     @property
     def n_classes(self) -> int:
-        """Which of two is better: a guess costs ln 2."""
-        return 2
-
-    def rewards(self, inputs: Comparisons) -> Tensor:
-        """Of both texts (B, 2)"""
-        B, _, T = inputs.ids.shape
-        return self.reward(inputs.ids.reshape(-1, T), inputs.mask.reshape(-1, T)).reshape((B, 2))
+        return self.reward.n_classes
 
     def loss(self, inputs: Comparisons, targets: Array) -> Tensor:
         """-ln σ(r_w - r_l), the mean, and `center` times the mean of (r_w + r_l)²"""
-        found = self.rewards(inputs)
-        better, worse = found[:, 0], found[:, 1]
-        loss = ops.bradley_terry(better, worse)
-        return loss + ((better + worse) ** 2).mean() * self.center if self.center else loss
+        rewards = self.reward.of_pairs(inputs)
+        better, worse = rewards[:, 0], rewards[:, 1]
+        return ops.bradley_terry(better, worse) + ((better + worse) ** 2).mean() * self.center
 
     def counts(self, inputs: Comparisons, targets: Array) -> tuple[int, ...]:
-        return (len(inputs.ids),)
+        return self.reward.counts(inputs, targets)
 
-    def metrics(self, batches: Iterable[tuple[Comparisons, Ids]]) -> dict[str, float]:
-        """How often the better one has the higher reward, and whether σ(r_w - r_l) is as sure as it is right."""
-        with self.answering():
-            found = np.concatenate([self.rewards(inputs).numpy() for inputs, _ in batches]).astype(np.float64)
-        margins = found[:, 0] - found[:, 1]
-        sure = 1 / (1 + np.exp(-np.abs(margins)))
-        return {
-            "accuracy": float((margins > 0).mean()),
-            "margin": float(margins.mean()),
-            "calibration_error": expected_calibration_error(sure, margins > 0),
-            "mean_reward": float(found.mean()),
-        }
+
+def reward_metrics(model: Reward, batches: Iterable[tuple[Comparisons, Ids]]) -> dict[str, float]:
+    """How often the better one has the higher reward, and whether σ(r_w - r_l) is as sure as it is right."""
+    with model.answering():
+        found = np.concatenate([model.of_pairs(inputs).numpy() for inputs, _ in batches]).astype(np.float64)
+    margins = found[:, 0] - found[:, 1]
+    sure = 1 / (1 + np.exp(-np.abs(margins)))
+    return {
+        "accuracy": float((margins > 0).mean()),
+        "margin": float(margins.mean()),
+        "calibration_error": expected_calibration_error(sure, margins > 0),
+        "mean_reward": float(found.mean()),
+    }
 
 
 def as_reward(model: Reward) -> RewardFunction:

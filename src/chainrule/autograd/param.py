@@ -54,7 +54,7 @@ class Param(Tensor):
 
     def zero_grad(self) -> None:
         """Set the gradient to zero (in the flat block, if the parameter lives in one)."""
-        if self.block is None:
+        if self.block is None or not self.block.learns(self):
             self.grad = None
         else:
             self.grad = self.block.grad_view(self)
@@ -66,7 +66,7 @@ class UnknownParameter(ChainruleError, KeyError):
 
 
 class Parameters:
-    """The parameters of a model, over one flat block of values (`data`) and one of gradients (`grad`).
+    """The parameters of a model, over one flat block of values (`data`) and one of gradients (`grad`) of what learns.
 
     Iterating gives the tensors; by name they are found with `parameters["h.0.ln_1.weight"]` and `items()`.
 
@@ -97,7 +97,7 @@ class Parameters:
             ends.append(end)
         self._places = list(zip(self.unique, [0, *ends], ends, strict=False))
         self.data = native.zeros(end, self.dtype)
-        self.grad = native.zeros(end, self.dtype)
+        self.grad = native.zeros(self.learned(), self.dtype)  # what is frozen comes last, and has none
         for name, param in self.named.items():
             self._adopt(name, param)
 
@@ -106,7 +106,7 @@ class Parameters:
         view[...] = param.array
         param.array, param.block = view, self
         param.name = param.name or name
-        param.grad = self.grad_view(param)
+        param.grad = self.grad_view(param) if param.requires_grad else None
 
     def _view(self, block: Array, param: Param) -> Array:
         start = self.offsets[id(param)]
@@ -115,6 +115,14 @@ class Parameters:
     def grad_view(self, param: Param) -> Array:
         """The gradient of `param`, as a view into the flat gradient block."""
         return self._view(self.grad, param)
+
+    def learned(self) -> int:
+        """Where the last parameter that learns now ends."""
+        return max((stop for param, _, stop in self._places if param.requires_grad), default=0)
+
+    def learns(self, param: Param) -> bool:
+        """The block has a place for its gradient: it was not frozen when the block was made."""
+        return self.offsets[id(param)] + param.size <= self.grad.size
 
     def ranges(self) -> list[tuple[slice, bool]]:
         """The trainable part of the block as contiguous (range, decays) pairs."""

@@ -14,6 +14,8 @@ import re
 import signal
 import sys
 import threading
+import time
+import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,8 +24,11 @@ from typing import Any, NoReturn
 from chainrule.cli.args.familiar import command_hint
 from chainrule.cli.render import wrap
 from chainrule.errors import ChainruleError, ConfigError, Failure, Setting
+from chainrule.machine import launched
 from chainrule.suggest import closest
 
+SHARED = ("train", "tune")  # commands that several processes can work on
+ANOTHER = 3.0  # seconds in which the first rank says what is wrong
 PLAIN = (
     "gpt",
     "llama",
@@ -51,8 +56,18 @@ COMMANDS = {
     "train bert-tagger": ("train.family:bert-tagger", "train a BERT to label words"),
     "train bert-embedder": ("train.family:bert-embedder", "train a BERT to turn texts into vectors, on pairs of texts"),
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
+    "tune": ("tune.tune:", "tune a trained model: LoRA, adapters, prefixes, or all weights"),
+    "tune advise": ("tune.advise", "which method of tuning suits the data and the needs"),
+    "tune distill": ("tune.distill", "let a teacher answer questions, for a student to learn from"),
+    "tune compare": ("tune.compare", "show what tuning changed: right answers, and four groups of behavior"),
+    "tune show-mask": ("tune.show_mask", "show which tokens of conversations are trained in instruction tuning"),
+    "merge": ("merge", "add what was tuned into the weights of the base, as a plain model"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": ("evaluate", "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),
+    "align reward": ("align.reward", "train a reward model: which of two answers is preferred, as one number each"),
+    "align dpo": ("align.dpo", "teach a language model which of two answers is preferred, by DPO"),
+    "align ppo": ("align.ppo", "let a language model learn from the reward of its own answers: PPO, REINFORCE, GRPO"),
+    "pipeline": ("pipeline", "from a text to an aligned model: all stages on built-in data, with a report"),
     "sample": ("sample", "generate text with a trained model"),
     "embed": ("embed", "turn texts into vectors, or show which are near each other"),
     "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),
@@ -70,12 +85,18 @@ COMMANDS = {
     "data get": ("data.get", "fetch a named corpus, checked against its hash"),
     "data stats": ("data.stats", "count documents, characters, tokens and copies"),
     "data dedup": ("data.dedup", "leave out copies, near copies and poor texts"),
+    "data instruct": ("data.instruct", "turn labeled texts or pairs into instructions"),
+    "data mix": ("data.mix", "mix conversations of several files in given proportions"),
     "data build": ("data.build", "turn documents into token shards"),
     "tokenize train": ("tokenize.train", "learn a tokenizer from texts"),
     "tokenize encode": ("tokenize.encode", "print the token ids of a text"),
     "tokenize decode": ("tokenize.decode", "print the text of token ids"),
     "tokenize show": ("tokenize.show", "show the tokens of a text, or how they are learned"),
     "count": ("count:family", "count the parameters, operations and memory of a model before making it"),
+    "scale plan": ("scale.plan", "plan a scaling study, or what to train with a compute budget"),
+    "scale run": ("scale.run", "train every model of a plan, each as a run, and write their results as one table"),
+    "scale fit": ("scale.fit", "fit a scaling law to a table of runs, with intervals and doubts"),
+    "scale predict": ("scale.predict", "predict the loss of a run by a fitted law"),
     "doctor": ("doctor", "examine this machine, the data for a model, or how a run went"),
 }  # fmt: skip
 
@@ -113,6 +134,11 @@ def main(args: Sequence[str] | None = None) -> None:
         raise
     except OSError as error:  # such as a full disk behind standard output
         _refuse(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error})")
+    except Exception:
+        if launched():  # the others would wait for this one
+            traceback.print_exc(file=sys.__stderr__)
+            _stop_all(1)
+        raise
 
 
 def _use_utf8() -> None:
@@ -130,9 +156,44 @@ def _silence() -> None:
 
 
 def _refuse(message: str, code: int = 2) -> NoReturn:
+    rank = _rank()
+    if rank:
+        time.sleep(ANOTHER)  # what is wrong for all is said by the first, which then ends all
+    who = f"rank {rank}: " if rank else ""
     with suppress(OSError):  # a terminal that was closed
-        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(
+            f"{who}error: {' '.join(message.split())}", file=sys.__stderr__ if who else sys.stderr, flush=True
+        )
+    _stop_all(code)
     raise SystemExit(code) from None
+
+
+def _stop_all(code: int) -> None:
+    """End the processes that `mpiexec` started together with this one."""
+    if launched():
+        from chainrule.distributed import world
+
+        world().stop(code)
+
+
+def _rank() -> int:
+    """Of this process among those that `mpiexec` started together; 0 if it is alone."""
+    if not launched():
+        return 0
+    from chainrule.distributed import world
+
+    return world().rank
+
+
+def _together(name: str) -> None:
+    """Let the first of several ranks speak for all. Only a training can be shared."""
+    if not launched():
+        return
+    if _rank():
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if name.split()[0] not in SHARED:
+        rule = f"must be one process: only {' and '.join(SHARED)} can be shared"
+        raise ConfigError(f"{name}: started as several processes ({rule})")
 
 
 def _code(error: ChainruleError) -> int:
@@ -182,6 +243,7 @@ def _dispatch(args: list[str]) -> None:
 
 def _run(name: str, words: list[str]) -> None:
     """Run a command with the words that follow its name."""
+    _together(name)
     words = _lifted(words)
     file, colon, kind = COMMANDS[name][0].partition(":")
     with _quick_to_leave():

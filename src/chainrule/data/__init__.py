@@ -6,6 +6,7 @@ At this level: corpora and downloads, splits, the order of items, shards on disk
 from chainrule import lazy
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data.batches.bags import Bag, BagBatches, NGrams
+from chainrule.data.batches.conversations import ConversationBatches
 from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
 from chainrule.data.batches.packed import PackedBatches, segment_mask
@@ -23,10 +24,13 @@ from chainrule.data.encoded import Encoded
 from chainrule.data.labels import LabelCorpus, load_labels, load_tags
 from chainrule.data.mixing import Mixture, balanced
 from chainrule.data.order import Order, spread
+from chainrule.data.read.chat.conversations import ConversationCorpus, load_conversations
+from chainrule.data.read.chat.layouts import Conversation, Turn
 from chainrule.data.read.documents import Document, read_documents
 from chainrule.data.read.labeled import Labeled, label_ids, labeled_rows, read_labeled
 from chainrule.data.read.names import Names, read_names
 from chainrule.data.read.parallel import PairCorpus, load_pairs
+from chainrule.data.read.preferences import Comparison, PreferenceCorpus, load_preferences
 from chainrule.data.read.questions import Question, read_questions
 from chainrule.data.read.reading import Reading
 from chainrule.data.read.tagged import Tagged, read_tagged
@@ -37,13 +41,14 @@ from chainrule.types import IGNORE
 
 __all__ = [
     "BUILT_IN", "CHOSEN", "IGNORE", "RULES", "Bag", "BagBatches", "BatchSource", "Batches", "Cleaner", "Columns",
-    "Corpus", "Document", "DocumentBatches", "Encoded", "LabelCorpus", "Labeled", "LabeledBatches", "Masked",
-    "MaskedBatches", "MaskingRule", "Mixture", "NGrams", "Names", "Order", "PackedBatches", "Pair", "PairBatches",
-    "PairCorpus", "Parts", "Question", "Reading", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split",
-    "Streams", "Tagged", "TaggedBatches", "TwinBatches", "Twins", "available", "balanced", "build", "encode_words",
-    "label_ids", "labeled_rows", "load", "load_labels", "load_pairs", "load_tags", "load_text", "pad", "padded",
-    "read_documents", "read_labeled", "read_names", "read_questions", "read_tagged", "segment_mask", "segmented",
-    "shift", "split", "spread", "windows"
+    "Comparison", "Conversation", "ConversationBatches", "ConversationCorpus", "Corpus", "Document", "DocumentBatches",
+    "Encoded", "LabelCorpus", "Labeled", "LabeledBatches", "Masked", "MaskedBatches", "MaskingRule", "Mixture",
+    "NGrams", "Names", "Order", "PackedBatches", "Pair", "PairBatches", "PairCorpus", "Parts", "PreferenceCorpus",
+    "Question", "Reading", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split", "Streams", "Tagged",
+    "TaggedBatches", "Turn", "TwinBatches", "Twins", "available", "balanced", "build", "encode_words", "label_ids",
+    "labeled_rows", "load", "load_conversations", "load_labels", "load_pairs", "load_preferences", "load_tags",
+    "load_text", "pad", "padded", "read_documents", "read_labeled", "read_names", "read_questions", "read_tagged",
+    "segment_mask", "segmented", "shift", "split", "spread", "windows"
 ]  # fmt: skip
 
 lazy.names(__name__)

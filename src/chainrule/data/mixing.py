@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.data.batches.packed import Packed
 from chainrule.data.batches.padded import PAD
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import Order
@@ -28,7 +29,7 @@ class Domain(Protocol):
 
     @property
     def tokens(self) -> int: ...
-    def batch(self, step: int) -> tuple[Ids, Ids]: ...
+    def batch(self, step: int) -> tuple[Any, Ids]: ...
 
 
 class Mixture(BatchSource):
@@ -73,12 +74,16 @@ class Mixture(BatchSource):
         within = slot - (self.ends - self.quotas)[domain]
         return list(zip(domain.tolist(), (period * self.quotas[domain] + within).tolist(), strict=True))
 
-    def batch(self, step: int) -> tuple[Ids, Ids]:
-        """inputs (B, T) and targets (B, T), padded to the longest"""
+    def batch(self, step: int) -> tuple[Any, Ids]:
+        """inputs (B, T) and targets (B, T), padded to the longest; packed if those of a domain are"""
         drawn = [self.domains[domain].batch(number) for domain, number in self.schedule(step)]
-        longest = max(inputs.shape[1] for inputs, _ in drawn)
-        inputs = np.concatenate([_widened(inputs, longest, PAD) for inputs, _ in drawn])
-        return inputs, np.concatenate([_widened(targets, longest, IGNORE) for _, targets in drawn])
+        longest = max(targets.shape[1] for _, targets in drawn)
+        targets = np.concatenate([_widened(targets, longest, IGNORE) for _, targets in drawn])
+        rows = [inputs if isinstance(inputs, Packed) else Packed.alone(inputs) for inputs, _ in drawn]
+        ids = np.concatenate([_widened(row.ids, longest, PAD) for row in rows])
+        if not any(isinstance(inputs, Packed) for inputs, _ in drawn):
+            return ids, targets
+        return Packed(ids, np.concatenate([_widened(row.segments, longest, 0) for row in rows])), targets
 
 
 def quotas(weights: Mapping[str, float]) -> npt.NDArray[np.int64]:

@@ -149,19 +149,18 @@ def _fits(config: Any, tokenizer: Tokenizer | None, rows: dict[str, Array]) -> F
 def _stop(
     tokenizer: Tokenizer, rows: dict[str, Array], batches: list[tuple[Any, Array]]
 ) -> Iterator[Finding]:
-    """Does the token that ends a text occur, and does it count?"""
-    for name, id in tokenizer.special_ids.items():
-        if not STOP.search(name):
-            continue
-        total = sum(len(ids) for ids in rows.values())
-        there = sum(int((ids == id).sum()) for ids in rows.values())
-        counted = sum(int((targets == id).sum()) for _, targets in batches)
+    """Does a token that ends a text occur, and does it count? Where there are several, one of them is enough."""
+    stops = {name: id for name, id in tokenizer.special_ids.items() if STOP.search(name)}
+    total = sum(len(ids) for ids in rows.values())
+    occurs = {name: sum(int((ids == id).sum()) for ids in rows.values()) for name, id in stops.items()}
+    for name, there in occurs.items():
+        counted = sum(int((targets == stops[name]).sum()) for _, targets in batches)
         due = there / max(1, total) * sum(targets.size for _, targets in batches)
-        if not there:
-            yield finding(Code.STOP_TOKEN_MISSING, name=name, total=total)
-        else:
+        if there:
             ignored = not counted and due > 10
             yield finding(Code.STOP_TOKEN_IGNORED if ignored else Code.STOP_TOKEN_OK, name=name, count=there)
+        elif not any(occurs.values()):
+            yield finding(Code.STOP_TOKEN_MISSING, name=name, total=total)
 
 
 def _unused(tokenizer: Tokenizer, rows: dict[str, Array]) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from chainrule import lazy
 
 if TYPE_CHECKING:
     from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
+    from chainrule.generate.chat import answers
     from chainrule.generate.choices import answer, multiple_choice
     from chainrule.generate.documents import documents, known_fraction
     from chainrule.generate.embedding import embed, nearest
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from chainrule.generate.translate import Translation, Translator, translate
 
 __all__ = [
-    "Beam", "Candidate", "Decoder", "Filled", "Guess", "Hypothesis", "Request", "Sampling", "Session",
-    "Translation", "Translator", "answer", "beam_search", "choose", "compare", "complete", "documents", "embed",
+    "Beam", "Candidate", "Decoder", "Filled", "Guess", "Hypothesis", "Request", "Sampling", "Session", "Translation",
+    "Translator", "answer", "answers", "beam_search", "choose", "compare", "complete", "documents", "embed",
     "fill_masks", "generate", "known_fraction", "multiple_choice", "nearest", "process", "run", "score", "search",
     "session", "stream", "translate", "write"
 ]  # fmt: skip
@@ -33,6 +34,7 @@ __all__ = [
 lazy.names(
     __name__,
     beam="Beam Hypothesis beam_search search",
+    chat="answers",
     choices="answer multiple_choice",
     documents="documents known_fraction",
     embedding="embed nearest",

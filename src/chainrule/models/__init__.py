@@ -20,7 +20,8 @@ from chainrule.models.bert import (
     fine_tune,
 )
 from chainrule.models.gpt import GPT, GPTConfig
-from chainrule.models.language_model import LanguageModel
+from chainrule.models.grow import with_tokens
+from chainrule.models.language_model import LanguageModel, TransformerLM
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.model import Model
 from chainrule.models.neox import NeoX, NeoXConfig
@@ -36,14 +37,12 @@ from chainrule.types import IGNORE
 
 __all__ = [
     "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "T5", "Additive",
-    "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
-    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "BagOfWords", "BagOfWordsConfig",
-    "EncoderDecoder", "GPTConfig",
-    "GoodTuring", "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeoX",
-    "NeoXConfig", "NeuralNGram", "NeuralNGramConfig",
-    "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
-    "T5Config", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
-    "n_params", "rebuild"
+    "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig", "BERTPretraining",
+    "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "BagOfWords", "BagOfWordsConfig", "EncoderDecoder",
+    "GPTConfig", "GoodTuring", "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram",
+    "NeoX", "NeoXConfig", "NeuralNGram", "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq",
+    "Seq2SeqConfig", "SkipGram", "T5Config", "Terminals", "TransformerLM", "Word2Vec", "Word2VecConfig", "describe",
+    "family", "fine_tune", "make", "model_class", "n_params", "rebuild", "with_tokens"
 ]  # fmt: skip
 
 lazy.names(__name__)

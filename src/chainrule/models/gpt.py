@@ -22,6 +22,7 @@ from chainrule.models.language_model import TransformerLM
 from chainrule.models.model import Config
 from chainrule.nn import Dropout, Embedding, KeyValuePrefix, Layer, LayerNorm, Linear, SoftPrompt
 from chainrule.nn.activation import Activation
+from chainrule.nn.apart import Apart
 from chainrule.nn.init import normal
 from chainrule.random import next_key
 from chainrule.validate import Check
@@ -82,17 +83,20 @@ class CausalSelfAttention(Layer):
         self.c_attn = Linear(C, 3 * C, bias=config.bias, init=partial(normal, std=STD))
         self.c_proj = Linear(C, C, bias=config.bias, init=partial(normal, std=residual_std(config)))
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """hidden (B, T, C) -> (B, T, C)"""
+    def forward(self, hidden: Tensor, texts: Apart | None = None) -> Tensor:
+        """hidden (B, T, C) -> (B, T, C); with `texts` each sees itself alone"""
         qkv = self.c_attn(hidden)  # (B, T, 3C)
         drop = self.dropout if self.training else 0.0
         key = next_key("dropout") if drop else None
-        if self.prefix is None:
+        if self.prefix is None and texts is None:
             return self.c_proj(ops.packed_attention(qkv, heads=self.n_head, dropout=drop, key=key))
         B, T, C = hidden.shape
         parts = (qkv[..., start : start + C] for start in (0, C, 2 * C))
         q, k, v = (x.reshape(B, T, self.n_head, -1).transpose(0, 2, 1, 3) for x in parts)  # (B, H, T, D)
-        mixed = ops.attention(q, *self.prefix(k, v), causal=True, dropout=drop, key=key)
+        mask = None if texts is None else texts.mask
+        if self.prefix is not None:
+            (k, v), mask = self.prefix(k, v), self.prefix.visible(mask)
+        mixed = ops.attention(q, k, v, causal=True, mask=mask, dropout=drop, key=key)
         return self.c_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, C))
 
 
@@ -118,9 +122,9 @@ class Block(Layer):
         self.ln_2 = LayerNorm(config.n_embd, eps=config.norm_eps, bias=config.bias)
         self.mlp = MLP(config)
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, texts: Apart | None = None) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
-        hidden = hidden + self.attn(self.ln_1(hidden))
+        hidden = hidden + self.attn(self.ln_1(hidden), texts)
         return hidden + self.mlp(self.ln_2(hidden))
 
 
@@ -149,12 +153,13 @@ class GPT(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.wte
 
-    def hidden(self, ids: Array) -> Tensor:
-        """ids (B, T) -> what the head reads (B, T, C)"""
-        hidden = self.wte(self.checked(ids))
-        hidden = hidden + self.wpe(np.arange(hidden.shape[1]))  # (B, T, C) + (T, C)
+    def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
+        """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
+        hidden, texts = self.wte(self.checked(ids)), self.texts_of(segments)
+        positions = np.arange(hidden.shape[1]) if texts is None else texts.positions
+        hidden = hidden + self.wpe(positions)  # (B, T, C) + (T, C), or (B, T, C) with texts apart
         for block in self.h:
-            hidden = self.through(block, hidden)
+            hidden = self.through(block, hidden, *([] if texts is None else [texts]))
         return self.ln_f(self.of_tokens(hidden))
 
 

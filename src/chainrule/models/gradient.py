@@ -9,21 +9,27 @@ its targets fall (but for the rounding of sums, and for a batch norm, which sees
 
 from __future__ import annotations
 
-from chainrule import autograd
+from chainrule import autograd, random
 from chainrule.models.microbatch import Batch, State, join, microbatches
 from chainrule.models.model import Model
 
 
 def backward(
-    model: Model, batch: Batch, *, accumulate: int = 1, factor: float = 1.0
+    model: Model, batch: Batch, *, accumulate: int = 1, factor: float = 1.0, share: tuple[int, int] = (0, 1)
 ) -> tuple[float, State | None]:
-    """Add the gradient of `factor` times the loss, in `accumulate` microbatches; returns the loss and the new state"""
-    parts = microbatches(batch, accumulate)
+    """Add the gradient of `factor` times the loss, in `accumulate` microbatches; returns the loss and the new state
+
+    With a `share` (i, n) only every n-th microbatch from the i-th on is computed, of `accumulate` for each of n
+    processes: the sum of what they find is the whole.
+    """
+    first, every = share
+    parts = microbatches(batch, accumulate * every)
     counts = [model.counts(part.inputs, part.targets) for part in parts]
     totals = [max(1, sum(of_part)) for of_part in zip(*counts, strict=True)]
     loss, states = 0.0, []
-    for part, counted in zip(parts, counts, strict=True):
-        losses, state = model.losses_and_state(part)
+    for place, (part, counted) in list(enumerate(zip(parts, counts, strict=True)))[first::every]:
+        with random.part(place):
+            losses, state = model.losses_and_state(part)
         states.append(state)
         weighted = [(each, n / total) for each, n, total in zip(losses, counted, totals, strict=True) if n]
         seeds = []
@@ -34,4 +40,4 @@ def backward(
         # Read after backward, which computes a deferred loss together with its gradient.
         loss += sum(each.item() * weight for each, weight in weighted)
         del losses, weighted  # before the next microbatch comes
-    return loss, None if states[0] is None else join(states)
+    return loss, None if not states or states[0] is None else join(states)

@@ -10,6 +10,7 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Model
 from chainrule.nn import Embedding, Linear, SoftPrompt
+from chainrule.nn.apart import Apart, apart
 from chainrule.types import IGNORE, as_ids
 
 
@@ -60,9 +61,13 @@ class TransformerLM(LanguageModel):
         """Whose matrix turns the last hidden row into logits."""
         return self.embedding if self.config.tied else self.lm_head
 
-    def hidden(self, ids: Array) -> Tensor:
-        """ids (B, T) -> what the head reads (B, T, C)"""
+    def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
+        """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         raise NotImplementedError
+
+    def texts_of(self, segments: Array | None) -> Apart | None:
+        """Where the texts of each row are, if they are to be kept apart."""
+        return None if segments is None else apart(segments, self.embedding.length_before)
 
     def checked(self, ids: Any) -> Array:
         """ids (B, T) that fit into the context"""
@@ -81,12 +86,18 @@ class TransformerLM(LanguageModel):
         """ids (B, T) -> logits (B, T, V)"""
         return ops.linear(self.hidden(ids), self.head.weight)
 
-    def loss(self, inputs: Array, targets: Array) -> Tensor:
-        """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
-        hidden = self.hidden(inputs)
+    def loss(self, inputs: Any, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats
+
+        Inputs may be a tuple of ids (B, T) and the segments (B, T) of texts that do not see each other.
+        """
+        hidden = self._read(inputs)
         return ops.linear_cross_entropy(hidden, self.head.weight, targets=targets, ignore_index=IGNORE)
 
-    def logprobs(self, inputs: Array, targets: Array) -> Tensor:
+    def _read(self, inputs: Any) -> Tensor:
+        return self.hidden(*inputs) if isinstance(inputs, tuple) else self.hidden(inputs)
+
+    def logprobs(self, inputs: Any, targets: Array) -> Tensor:
         """inputs (B, T), targets (B, T) -> ln P of each target (B, T), 0 where it does not count"""
-        hidden, W = self.hidden(inputs), self.head.weight
+        hidden, W = self._read(inputs), self.head.weight
         return -ops.linear_cross_entropy(hidden, W, targets=targets, ignore_index=IGNORE, reduction="none")

@@ -32,6 +32,7 @@ from chainrule.nn import (
     frequencies,
     rope_scaling,
 )
+from chainrule.nn.apart import Apart
 from chainrule.nn.init import normal
 from chainrule.validate import Check
 
@@ -161,9 +162,9 @@ class Block(Layer):
         self.post_attention_layernorm = norm()
         self.mlp = GatedFeedForward(C, config.n_hidden, activation=differs.gate, init=init)
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, texts: Apart | None = None) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
-        hidden = hidden + self.self_attn(self.input_layernorm(hidden))
+        hidden = hidden + self.self_attn(self.input_layernorm(hidden), texts)
         return hidden + self.mlp(self.post_attention_layernorm(hidden))
 
 
@@ -188,11 +189,12 @@ class Llama(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.embed_tokens
 
-    def hidden(self, ids: Array) -> Tensor:
-        """ids (B, T) -> what the head reads (B, T, C)"""
+    def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
+        """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         hidden = self.embed_tokens(self.checked(ids))  # (B, T, C)
         if self.config.differs.scaled_embedding:
             hidden = hidden * self.config.n_embd**0.5
+        texts = self.texts_of(segments)
         for block in self.layers:
-            hidden = self.through(block, hidden)
+            hidden = self.through(block, hidden, *([] if texts is None else [texts]))
         return self.norm(self.of_tokens(hidden))

@@ -177,6 +177,10 @@ class Model(Layer):
 
     def mean_losses(self, batches: Iterable[tuple[Any, Array]]) -> list[float]:
         """Each part of the loss of many batches, as if they were one."""
+        return [total / max(1, count) for total, count in self.loss_sums(batches)]
+
+    def loss_sums(self, batches: Iterable[tuple[Any, Array]]) -> list[tuple[float, int]]:
+        """Each part of the loss of many batches: the sum over its targets, and their number."""
         sums: dict[int, float] = {}
         counts: dict[int, int] = {}
         with no_grad():
@@ -185,4 +189,4 @@ class Model(Layer):
                 for part, (loss, n) in enumerate(parts):
                     sums[part] = sums.get(part, 0.0) + (loss.item() * n if n else 0.0)
                     counts[part] = counts.get(part, 0) + n
-        return [sums[part] / max(1, counts[part]) for part in sums]
+        return [(sums[part], counts[part]) for part in sums]

@@ -30,6 +30,7 @@ from chainrule.nn import (
     SoftPrompt,
     frequencies,
 )
+from chainrule.nn.apart import Apart
 from chainrule.nn.init import normal
 from chainrule.validate import Check
 
@@ -109,9 +110,9 @@ class Block(Layer):
         self.post_attention_layernorm = LayerNorm(C, eps=eps)
         self.mlp = FeedForward(C, config.inside, activation=config.activation, init=init)
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, texts: Apart | None = None) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
-        attended = hidden + self.attention(self.input_layernorm(hidden))
+        attended = hidden + self.attention(self.input_layernorm(hidden), texts)
         return attended + self.mlp(self.post_attention_layernorm(hidden if self.parallel else attended))
 
 
@@ -136,9 +137,10 @@ class NeoX(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.embed_in
 
-    def hidden(self, ids: Array) -> Tensor:
-        """ids (B, T) -> what the head reads (B, T, C)"""
+    def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
+        """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         hidden = self.embed_in(self.checked(ids))  # (B, T, C)
+        texts = self.texts_of(segments)
         for block in self.layers:
-            hidden = self.through(block, hidden)
+            hidden = self.through(block, hidden, *([] if texts is None else [texts]))
         return self.final_layer_norm(self.of_tokens(hidden))

@@ -15,6 +15,7 @@ from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.model import Model
 from chainrule.models.neox import NeoX, NeoXConfig
+from chainrule.models.reward import REWARDS as REWARD_KINDS
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 from chainrule.models.seq2seq.config import Seq2SeqConfig
 from chainrule.models.seq2seq.model import Seq2Seq
@@ -59,10 +60,15 @@ ENCODERS = {  # what reads in both directions
 BODIES = {
     "bert-body": Family(BERT, BERTConfig, reads="word pieces")
 }  # without a head, which training puts on them
+REWARDS = {  # what says how good a text is, on the body of a language model
+    f"{name}-reward": Family(*REWARD_KINDS[known.model], lr=known.lr / 10)
+    for name, known in FAMILIES.items()
+    if known.model in REWARD_KINDS
+}
 BAGS = {"bow-classifier": Family(BagOfWords, BagOfWordsConfig, lr=0.1, reads="words")}  # what reads no order
 KNOWN = FAMILIES | PAIRS | ENCODERS | BAGS  # the models of text
 WORD_VECTORS = {"skip-gram": Family(SkipGram, Word2VecConfig), "cbow": Family(CBOW, Word2VecConfig)}
-ALL = KNOWN | BODIES | WORD_VECTORS
+ALL = KNOWN | BODIES | REWARDS | WORD_VECTORS
 
 
 def family(name: str) -> Family:

@@ -1,4 +1,4 @@
-"""Sizes and settings of classifiers that suit the number of their texts.
+"""Sizes and settings that suit the amount of data: of classifiers, and of models that are tuned to answer.
 
 A model soon knows each of a few thousand texts: they want a small one, much dropout, and a bag of words beside the
 encoder. A body that has learned from other texts wants few passes, and no more dropout than it had. One that is frozen
@@ -7,10 +7,13 @@ does not know which words matter here: its head is told by a bag of words too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 EVALUATIONS = 20  # of a training, at most
 FEW = 20_000  # texts, below which a model is soon past its best
+TUNING_PASSES, TUNING_RATIO = 3, 10  # passes over the instructions; how much lower the learning rate is
 
 
 class Suited(NamedTuple):
@@ -63,12 +66,47 @@ def passes(texts: int, epochs: int, *, batch_size: int) -> dict[str, Any]:
     }
 
 
-RULES = {"bert-classifier": for_bert, "bow-classifier": for_bag_of_words}  # by family
+def for_tuning(rows: int, rate: float) -> Suited:
+    """For a language model that learns to answer, from rows of text, after a pretraining at this learning rate.
+
+    It knows the language already: more passes would teach it the phrases of the instructions, a higher rate would
+    destroy what it knows.
+    """
+    return Suited({}, passes(rows, TUNING_PASSES, batch_size=8) | {"lr": rate / TUNING_RATIO}, rows)
 
 
-def chosen(family: str) -> dict[str, Any]:
-    """The fields that are chosen for a new model of this family unless given: its value, None if the texts decide."""
-    if family not in RULES:
+def tuning_warning(lr: float, pretraining: float) -> str:
+    """What to say about the learning rate of a tuning: nothing, or that it is too near that of the pretraining."""
+    highest = pretraining / TUNING_RATIO
+    if lr <= highest * (1 + 1e-9):
+        return ""
+    rule = f"must be at most a tenth, {highest:g}, or much of what the model knows is forgotten"
+    return f"learning rate {lr:g}, in the pretraining {pretraining:g} ({rule})"
+
+
+def for_preferences(pairs: int, *, lr: float) -> Suited:
+    """For a model that has learned already and soon knows each of these pairs of answers."""
+    return Suited({}, passes(pairs, 3, batch_size=16) | {"lr": lr, "weight_decay": 0.0}, pairs)
+
+
+def for_prompts(prompts: int) -> Suited:
+    """For a policy that learns from its answers to prompts: a step takes long, and a few dozen show where it goes."""
+    when = {"warmup": 5, "eval_every": 10, "eval_windows": 64, "save_every": 10}
+    return Suited({}, {"max_steps": 100, "batch_size": 32, "lr": 3e-5, "weight_decay": 0.0} | when, prompts)
+
+
+RULES: dict[str, Callable[[int], Suited]] = {  # by family, or by method of alignment
+    "bert-classifier": for_bert,
+    "bow-classifier": for_bag_of_words,
+    "dpo": partial(for_preferences, lr=5e-5),
+    "reward": partial(for_preferences, lr=1e-4),
+    "ppo": for_prompts,
+}
+
+
+def chosen(name: str) -> dict[str, Any]:
+    """The fields that are chosen by the rule of this name unless given: the value, None if the texts decide."""
+    if name not in RULES:
         return {}
-    few, many = (found.sizes | found.training for found in map(RULES[family], (FEW - 1, 10 * FEW)))
+    few, many = (found.sizes | found.training for found in map(RULES[name], (FEW - 1, 10 * FEW)))
     return {name: value if many[name] == value else None for name, value in few.items()}

@@ -8,7 +8,7 @@ from chainrule import lazy
 from chainrule.autograd import Param
 from chainrule.nn import init
 from chainrule.nn.activation import PReLU, activation
-from chainrule.nn.adapters import Adapted, Adapter, KeyValuePrefix, LoRALinear, SoftPrompt
+from chainrule.nn.adapters import Adapted, Adapter, KeyValuePrefix, LoRALinear, PackedLoRALinear, SoftPrompt
 from chainrule.nn.attention import MultiHeadAttention, TransformerBlock
 from chainrule.nn.containers import ModuleList, Sequential
 from chainrule.nn.dropout import Dropout
@@ -37,7 +37,7 @@ __all__ = [
     "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "DistanceBias", "Dropout",
     "Embedding", "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "KeyValuePrefix", "Layer", "LayerNorm",
     "LearnedPositions", "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "Module", "ModuleList",
-    "MultiHeadAttention", "PReLU", "Parameter",
+    "MultiHeadAttention", "PReLU", "PackedLoRALinear", "Parameter",
     "RMSNorm", "RopeScaling", "RotaryAttention",
     "Sequential", "SinusoidalPositions", "SoftPrompt", "Stack", "TransformerBlock", "activation", "frequencies", "init",
     "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"

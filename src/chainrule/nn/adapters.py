@@ -6,17 +6,19 @@ LoRA and adapters start as nothing: the model computes what it did before.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from chainrule import ops
-from chainrule.autograd import Param, Tensor
+from chainrule.autograd import Param, Tensor, no_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, GraphError, ShapeError
 from chainrule.nn.activation import Activation
 from chainrule.nn.activation import activation as get_activation
+from chainrule.nn.dropout import Dropout
 from chainrule.nn.embedding import Embedding
 from chainrule.nn.init import Init, normal, parameter, xavier_uniform, zeros
 from chainrule.nn.layer import Layer
@@ -26,32 +28,42 @@ from chainrule.nn.linear import Linear
 class LoRALinear(Layer):
     """W x + b + (α/r) B A x: a frozen linear layer and a trained change of rank r.
 
-    A ~ N(0, 1/r) and B = 0, so it starts as the frozen layer. `merge` adds the change into W, for inference
-    at no extra cost; `unmerge` takes it out again, to the bit.
+    A ~ N(0, 1/r) and B = 0, so it starts as the frozen layer. `dropout` is that of the x which A reads. `merge` adds
+    the change into W, for inference at no extra cost; `unmerge` takes it out again, to the bit.
     """
 
-    def __init__(self, base: Linear, rank: int, alpha: float | None = None) -> None:
-        n_out, n_in = base.weight.shape
-        if not 1 <= rank <= min(n_in, n_out):
-            raise ConfigError(
-                f"LoRALinear: rank {rank} for a matrix {base.weight.shape} (must be from 1 to its size)"
-            )
+    lora_A: Any
+    lora_B: Any
+
+    def __init__(self, base: Linear, rank: int, alpha: float | None = None, *, dropout: float = 0.0) -> None:
         self.base = base.freeze()
-        self.lora_A = parameter(partial(normal, std=1 / math.sqrt(rank)), (rank, n_in))
-        self.lora_B = parameter(zeros, (n_out, rank))
+        self.rank = rank
         self.scale = 1.0 if alpha is None else alpha / rank
+        self.dropout = Dropout(dropout)
         self.before_merge: Array | None = None
+        self._draw()
+
+    def _draw(self) -> None:
+        self.lora_A, self.lora_B = _pair(self.rank, *self.base.weight.shape)
+
+    def factors(self) -> tuple[Tensor, Tensor]:
+        """A (R, in) and B (out, R), without the scale"""
+        return self.lora_A, self.lora_B
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., in) -> (..., out)"""
         y = self.base(x)
         if self.before_merge is not None:
             return y
-        return y + ops.linear(ops.linear(x, self.lora_A), self.lora_B) * self.scale
+        A, B = self.factors()
+        inside = ops.linear(self.dropout(x), A)  # (..., R): scaled here, where it is narrow
+        return y + ops.linear(inside if self.scale == 1 else inside * self.scale, B)
 
     def change(self) -> Array:
         """(α/r) B A, the change of W: (out, in)"""
-        return self.lora_B.data @ self.lora_A.data * self.scale
+        with no_grad():
+            A, B = (factor.numpy() for factor in self.factors())
+        return B @ A * self.scale
 
     def merge(self) -> None:
         """Add the change into W. Unmerge before training on or saving: a merged W is another model's."""
@@ -66,6 +78,49 @@ class LoRALinear(Layer):
             raise GraphError("LoRALinear: not merged")
         self.base.weight.data = self.before_merge
         self.before_merge = None
+
+
+class PackedLoRALinear(LoRALinear):
+    """LoRA for a layer that holds several matrices, one above the other, as queries, keys and values: a pair for each.
+
+    `rows` are the first row of each of these matrices and the one after its last, by name; what is not named does not
+    change. `factors` are those of the whole: all A, and B with a block for each pair.
+    """
+
+    def __init__(
+        self,
+        base: Linear,
+        rank: int,
+        alpha: float | None = None,
+        *,
+        rows: Mapping[str, tuple[int, int]],
+        dropout: float = 0.0,
+    ) -> None:
+        self.rows = dict(sorted(rows.items(), key=lambda item: item[1]))
+        super().__init__(base, rank, alpha, dropout=dropout)
+
+    def _draw(self) -> None:
+        n_in = self.base.weight.shape[1]
+        pairs = {name: _pair(self.rank, stop - start, n_in) for name, (start, stop) in self.rows.items()}
+        self.lora_A = {name: A for name, (A, _) in pairs.items()}
+        self.lora_B = {name: B for name, (_, B) in pairs.items()}
+
+    def factors(self) -> tuple[Tensor, Tensor]:
+        columns = []
+        for name, (start, stop) in self.rows.items():
+            B, end = self.lora_B[name], self.base.weight.shape[0]
+            above, below = (np.zeros((n, self.rank), B.dtype) for n in (start, end - stop))
+            columns.append(ops.concat(*(part for part in (above, B, below) if len(part)), axis=0))
+        return ops.concat(*self.lora_A.values(), axis=0), ops.concat(*columns, axis=1)
+
+
+def _pair(rank: int, n_out: int, n_in: int) -> tuple[Param, Param]:
+    """A (r, in) and B (out, r) of a matrix"""
+    if not 1 <= rank <= min(n_in, n_out):
+        raise ConfigError(
+            f"LoRALinear: rank {rank} for a matrix {(n_out, n_in)} (must be from 1 to its size)"
+        )
+    return parameter(partial(normal, std=1 / math.sqrt(rank)), (rank, n_in)), parameter(zeros, (n_out, rank))
 
 
 class Adapter(Layer):

@@ -273,7 +273,7 @@ def _first(names: list[str]) -> str:
 
 def _fits(block: Parameters, named: dict[str, Param]) -> bool:
     """Does the block hold exactly these parameters, grouped as they are trained now?"""
-    if list(block.named) != list(named):
+    if list(block.named) != list(named) or block.grad.size != block.learned():
         return False
     order = [(not p.requires_grad, not p.decay) for p in block.unique]
     return order == sorted(order) and all(block.named[n] is p and p.block is block for n, p in named.items())

@@ -8,6 +8,7 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.nn.adapters import KeyValuePrefix
+from chainrule.nn.apart import Apart
 from chainrule.nn.init import Init, xavier_uniform
 from chainrule.nn.layer import Layer
 from chainrule.nn.linear import Linear
@@ -46,19 +47,20 @@ class RotaryAttention(Layer):
         self.q_norm = None if qk_norm is None else RMSNorm(size, eps=qk_norm)
         self.k_norm = None if qk_norm is None else RMSNorm(size, eps=qk_norm)
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """hidden (B, T, C) -> (B, T, C)"""
+    def forward(self, hidden: Tensor, texts: Apart | None = None) -> Tensor:
+        """hidden (B, T, C) -> (B, T, C); with `texts` each sees itself alone"""
         B, T, _ = hidden.shape
         q, k, v = (self._split(proj(hidden)) for proj in (self.q_proj, self.k_proj, self.v_proj))
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k, v = (x.transpose(0, 2, 1, 3) for x in (q, k, v))  # (B, H or Hk, T, D)
         if self.frequencies is not None:
-            positions = np.arange(T)
+            positions = np.arange(T) if texts is None else texts.positions[:, None]  # (T,) or (B, 1, T)
             q, k = (ops.rotary(x, positions=positions, frequency=self.frequencies) for x in (q, k))
+        mask = None if texts is None else texts.mask
         if self.prefix is not None:
-            k, v = self.prefix(k, v)
-        mixed = ops.attention(q, k, v, causal=True)  # (B, H, T, D)
+            (k, v), mask = self.prefix(k, v), self.prefix.visible(mask)
+        mixed = ops.attention(q, k, v, causal=True, mask=mask)  # (B, H, T, D)
         return self.o_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, -1))
 
     def _split(self, x: Tensor) -> Tensor:

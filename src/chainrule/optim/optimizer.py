@@ -38,9 +38,9 @@ class Optimizer(Answering):
         self.lr = self._rate(lr)
         self.steps = 0
         self._compiled = False  # asked once a step: a list of tensors must look at all of them
-        values = self.params.data
-        self.arrays = {slot: native.zeros(values.size, values.dtype) for slot in self.slots}
-        self._scratch = np.empty(CHUNK, values.dtype)
+        grads = self.params.grad  # of what learns: there is no state for frozen parameters
+        self.arrays = {slot: native.zeros(grads.size, grads.dtype) for slot in self.slots}
+        self._scratch = np.empty(CHUNK, grads.dtype)
 
     def step(self, lr: float | None = None) -> None:
         """Update every trainable parameter once, at the rate `lr` (of a schedule) or at `self.lr`.

@@ -6,6 +6,7 @@
         optimizer.safetensors  training.json
         carried.safetensors                                       of a recurrent model, its state in the text
         trained.safetensors                                       the weights themselves, where the model is their mean
+        adapter_model.safetensors  adapter_config.json            of a tuned model, in place of its model
         manifest.json                                             sizes and SHA-256 of the others
 
 It is written under another name, flushed to the disk and renamed: a crash leaves the last good one. Where the same
@@ -39,7 +40,7 @@ KEEP = 2  # checkpoints of a run: the newest, and the one before it
 class Checkpoint:
     """All that is needed to use a model and to resume its training; each field is a file."""
 
-    model: Mapping[str, npt.NDArray[Any]]
+    model: Mapping[str, npt.NDArray[Any]]  # empty if there is an adapter
     optimizer: Mapping[str, npt.NDArray[Any]]
     config: dict[str, Any]  # of the model
     tokenizer: dict[str, Any]
@@ -49,6 +50,8 @@ class Checkpoint:
     trained: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # where `model` is a mean of them
     tokenizer_config: dict[str, Any] = field(default_factory=dict)
     generation_config: dict[str, Any] = field(default_factory=dict)
+    adapter_model: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    adapter_config: dict[str, Any] = field(default_factory=dict)
 
     @property
     def step(self) -> int:
@@ -59,17 +62,19 @@ class Checkpoint:
         return step
 
 
-ARRAYS = ("model", "optimizer", "carried", "trained")
+ARRAYS = ("model", "optimizer", "carried", "trained", "adapter_model")
 FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}
 TOKENIZER = (
     "tokenizer_sha256"  # in training.json: what ids mean, also after files were exchanged and listed anew
 )
-OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config"}
+OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config", "adapter_model", "adapter_config"}
+ADAPTER = {"adapter_model", "adapter_config"}  # in place of the model
 
 
 def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
     """Write RUN/checkpoints/step_N and drop all but the newest few and the steps `keep`; returns its path."""
-    parts = {name: file for name, file in FILES.items() if name not in OPTIONAL or getattr(checkpoint, name)}
+    optional = OPTIONAL | {"model"} if checkpoint.adapter_config else OPTIONAL
+    parts = {name: file for name, file in FILES.items() if name not in optional or getattr(checkpoint, name)}
     files = RunFolder(run)
     folder, final = files.checkpoints, files.checkpoint(checkpoint.step)
     partial, old = folder / f".{final.name}.partial", folder / f".{final.name}.old"
@@ -144,12 +149,15 @@ def _load(path: Path) -> Checkpoint:
     if manifest.get("format") != FORMAT:
         raise CheckpointError(f"{path}: checkpoint format {manifest.get('format')!r} (must be {FORMAT})")
     sums = manifest.get("files")
-    needed = [file for name, file in FILES.items() if name not in OPTIONAL]
+    adapter = isinstance(sums, dict) and FILES["adapter_config"] in sums
+    named = FILES.keys() - OPTIONAL - {"model"} | ADAPTER if adapter else FILES.keys() - OPTIONAL
+    needed = [file for name, file in FILES.items() if name in named]
     if not isinstance(sums, dict) or not set(needed) <= set(sums) <= set(FILES.values()):
         raise CheckpointError(f"{path / MANIFEST}: must list {', '.join(needed)}")
     parts = {name: file for name, file in FILES.items() if file in sums}
     contents = {name: _verified(path / file, sums[file]) for name, file in parts.items()}
-    found = Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in parts.items()})
+    known: dict[str, Any] = {name: _decode(path / file, contents[name]) for name, file in parts.items()}
+    found = Checkpoint(**{"model": {}} | known)
     expected = found.training.pop(TOKENIZER, None)  # versions before this one did not write it
     if expected not in (None, _tokenizer_sum(found)):
         raise CheckpointError(

@@ -20,11 +20,12 @@ from chainrule.io.hf.architectures import family_name, to_model
 from chainrule.io.loading import check_there
 from chainrule.models import LanguageModel, Model
 from chainrule.models.registry import KNOWN, WORD_VECTORS
-from chainrule.runs import checkpoint
+from chainrule.runs import checkpoint, tuned
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
-from chainrule.tasks.registry import task_of
-from chainrule.tasks.task import Data
+from chainrule.runs.tuned import is_adapter, load_adapter
+from chainrule.tasks.registry import task_of, task_of_model
+from chainrule.tasks.task import Data, Task
 from chainrule.tasks.word_vectors import known_vectors
 from chainrule.text import Tokenizer
 from chainrule.text.training.recipe import Recipe
@@ -59,6 +60,13 @@ def load(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
     return open_model(path)[:2]
 
 
+def task_of_run(loaded: Loaded) -> type[Task]:
+    """What a model is used for: the task of its run, or that of its family."""
+    return task_of_model(
+        loaded.model, loaded.checkpoint.training.get("task", "") if loaded.checkpoint else ""
+    )
+
+
 def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, Tokenizer]:
     """What `load` finds, which must be a language model."""
     model, tokenizer = load(path)
@@ -73,7 +81,9 @@ def open_model(path: str | os.PathLike[str]) -> Loaded:
     check_there(Path(path))
     if is_run(path):
         saved = best_checkpoint(Path(path))
-        loaded = Loaded(*build(saved), saved)
+        loaded = Loaded(*build(saved, path), saved)
+    elif is_adapter(Path(path)):
+        loaded = Loaded(*load_adapter(Path(path)), None)
     else:
         loaded = Loaded(*io.load(path), None)
     if entry := broken(loaded.model):
@@ -88,13 +98,13 @@ def load_vectors(path: str | os.PathLike[str]) -> tuple[list[str], npt.NDArray[A
     """Words and matrix (V, C) of a run (its newest checkpoint), of a checkpoint, or of a text file of vectors."""
     if Path(path).is_file():
         return io.read_vectors(Path(path))
-    model, tokenizer = build(load_checkpoint(path, word_vectors=True))
+    model, tokenizer = build(load_checkpoint(path, word_vectors=True), path)
     return known_vectors(model, tokenizer)  # type: ignore[arg-type]  # both are of word vectors
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
     """True for a run or one of its checkpoints; all else is a model without its training, which `io.load` reads."""
-    return not (Path(path).is_file() or RunFolder(Path(path)).is_model)
+    return not (Path(path).is_file() or RunFolder(Path(path)).is_model or is_adapter(Path(path)))
 
 
 def best_checkpoint(path: Path) -> Checkpoint:
@@ -142,17 +152,22 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
         task = task_of(family)
         raise CheckpointError(
             f"{path}: holds {holds} ({found}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
-            f"with chainrule train {task.command.format(family=family)} --resume)"
+            f"with chainrule {task.command.format(family=family)} --resume)"
         )
     if word_vectors and family not in WORD_VECTORS:
         raise CheckpointError(f"checkpoint: model_type {found!r} (must be {' or '.join(WORD_VECTORS)})")
     return saved
 
 
-def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
-    """The model and the tokenizer in a checkpoint."""
+def build(saved: Checkpoint, path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
+    """The model and the tokenizer in a checkpoint of the run at `path`."""
     try:
-        model = to_model(saved.config, saved.model)
+        if saved.adapter_config:
+            model = tuned.build(saved.config, saved.adapter_model, saved.adapter_config, run_of(Path(path)))[
+                0
+            ]
+        else:
+            model = to_model(saved.config, saved.model)
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = pretrained.to_tokenizer(vars(saved))
@@ -161,6 +176,11 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
     if tokens != rows and not (imported and tokens < rows):
         raise CheckpointError(f"checkpoint: tokenizer of {tokens} tokens, model of {rows} (must be equal)")
     return model, tokenizer
+
+
+def run_of(path: Path) -> Path:
+    """The directory of the run that a path is, or is a checkpoint of."""
+    return path.parent.parent if RunFolder(path).is_checkpoint else path
 
 
 def is_tokenizer(asked: Tokenizer | str | None, tokenizer: Tokenizer) -> bool:

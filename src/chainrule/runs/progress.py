@@ -30,8 +30,8 @@ def progress_of(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
-    """Bring a new trainer, whose model has the weights of the checkpoint, to the step it was saved at."""
+def restore(trainer: Trainer, model: Model, saved: Checkpoint, folder: str | Path) -> None:
+    """Bring a new trainer, whose `model` has the weights of the checkpoint, to the step it was saved at."""
     training, step = saved.training, trainer.gradient
     trainer.steps = saved.step
     if trainer.step.by_epoch:
@@ -43,10 +43,9 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
         trainer.best_so_far = Best.from_dict(training)
         step.scale.load(training.get("scale", {}))
         step.skips.in_a_row = int(training.get("skipped", 0))
-    if step.average:  # what is used is the mean; what is trained lies beside it
-        step.average.load(trainer.model.state())
-        trainer.model.load(saved.trained)
-    step.optimizer.load(saved.optimizer)
+    if step.average:  # it began with what is used, the mean; what is trained lies beside it
+        model.load(model.state() | dict(saved.trained))
+    step.load(saved.optimizer)
 
 
 def flat(state: State | None) -> dict[str, Any]:

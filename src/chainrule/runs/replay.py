@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import random
-from chainrule.autograd import capture
+from chainrule.autograd import Param, capture
 from chainrule.autograd.types import Array
 from chainrule.doctor import Report, rules
 from chainrule.errors import CheckpointError, ConfigError, Setting
@@ -145,7 +145,7 @@ def _differs(step: int, found: tuple[float, float], records: dict[int, dict[str,
 
 def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int | None) -> Replay:
     """Make the next step and keep what goes through it."""
-    trainer, params = run.trainer, run.trainer.gradient.optimizer.params
+    trainer, params = run.trainer, _named(run)
     lr, (inputs, targets) = _rate(run, records), trainer.batches.batch(trainer.steps)
     weights = {name: param.array.copy() for name, param in params.items()}
     with capture(*calls(*ACTIVATIONS, STREAM)) as seen, capture(*calls(*OUTPUTS)) as outputs:
@@ -168,6 +168,14 @@ def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int
     )  # fmt: skip
 
 
+def _named(run: Run) -> dict[str, Param]:
+    """All parameters, by the names of the run's model; what is around it in training by names of its own."""
+    inside = dict(run.model.named_parameters())
+    known = {id(param) for param in inside.values()}
+    others = run.trainer.gradient.optimizer.params.items()
+    return inside | {name: param for name, param in others if id(param) not in known}
+
+
 def _report(
     run: Run,
     loss: float,
@@ -178,7 +186,7 @@ def _report(
     updates: Names,
 ) -> Report:
     """The step in the words of `chainrule diagnose`."""
-    trainable = [name for name, param in run.trainer.gradient.optimizer.params.items() if param.requires_grad]
+    trainable = [name for name, param in _named(run).items() if param.requires_grad]
     params = [
         ParameterReport(
             name, weights[name].shape, norm(weights[name]), norm(gradients[name]), norm(updates[name])
@@ -201,7 +209,7 @@ def _texts(tokenizer: Tokenizer, inputs: Any, targets: Array) -> list[dict[str, 
         for name in (name for name in TOKENS if name in fields):
             key, mask_key = ("text", "mask") if name == "ids" else (name, f"{name}_mask")
             ids, mask = fields[name][number], fields.get(mask_key)
-            row[key] = tokenizer.decode(ids if mask is None else ids[mask[number]])
+            row[key] = tokenizer.decode(ids.reshape(-1) if mask is None else ids[mask[number]])
         wanted = np.atleast_1d(wanted)
         label = targets.ndim == 1 and not isinstance(inputs, np.ndarray)  # a class, not a token
         kept = wanted[wanted != IGNORE]

@@ -14,26 +14,41 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd import precision
 from chainrule.data import CHOSEN, Columns, Shards
+from chainrule.distributed import world
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
+from chainrule.files import write
 from chainrule.io import load_tokenizer, write_vectors
 from chainrule.io.hf import pretrained
 from chainrule.models import Model, describe
+from chainrule.models.tuning import Method
 from chainrule.random import seed
 from chainrule.runs import checkpoint, environment
 from chainrule.runs.baseline import baseline_of
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
+from chainrule.runs.needs import named_model, same_functions, same_model
 from chainrule.runs.progress import flat, progress_of, restore
-from chainrule.runs.warm_start import check_family, check_vectors, embed_words, load_start, own_tokenizer
+from chainrule.runs.tuned import check_method
+from chainrule.runs.tuning import Tuning
+from chainrule.runs.warm_start import (
+    Start,
+    check_family,
+    check_vectors,
+    embed_words,
+    load_start,
+    own_tokenizer,
+)
+from chainrule.tasks.preferences.policy import PolicyTask
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
-from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
-from chainrule.train.log import Log, read, score_in_words
+from chainrule.train.config import Keeping, TrainConfig, WordTrainConfig, defaults
+from chainrule.train.log import Log, Logger, read, score_in_words
 from chainrule.train.plan import Plan
+from chainrule.train.policy import policy_trainer
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
 
@@ -59,6 +74,8 @@ class Run:
         self.tokenizer = self.task.tokenizer
         self.from_seed = True  # or from the weights of another model, which no seed gives again
         self.embedded = 0  # tokens that began with vectors of words
+        self.tuning: Tuning | None = None
+        """By which method a trained model is tuned; None if it is trained as a new one is."""
         self.forecast: tuple[float, float, int] | None = None
         """Bits per byte to expect, from and to, and the number of steps, where sizes were chosen for a budget."""
         self.left_at: float | None = None
@@ -66,9 +83,19 @@ class Run:
         self.config = config
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
+        elif isinstance(self.task, PolicyTask):
+            self.trainer = policy_trainer(self.task, self.model, batches, held_out, config)
         else:
-            scores = self.task.scores if self.task.scored else None
-            self.trainer = Trainer(self.model, batches, held_out, config, self.tokenizer, scores=scores)
+            learner, task = self.task.learner(self.model), self.task
+            self.trainer = Trainer(
+                learner,
+                batches,
+                held_out,
+                config,
+                self.tokenizer,
+                scores=task.scores if task.scored or task.watched else None,
+                best_by_score=bool(task.scored),
+            )
 
     @classmethod
     def new(
@@ -78,8 +105,11 @@ class Run:
         config: AnyConfig | None = None,
         model: str = "gpt",
         tokenizer: Tokenizer | str | None = None,
-        start: Model | str | Path | None = None,
+        start: Model | str | Path | Start | None = None,
         *,
+        task: str = "",
+        method: Method | None = None,
+        keeping: Keeping | None = None,
         columns: Columns = CHOSEN,
         vectors: str | Path | None = None,
         draft: bool = False,
@@ -93,30 +123,42 @@ class Run:
         unigram or wordpiece to learn one; without, every character of a corpus is a token; shards have their own. With
         `start`, a model or the path of one, the run begins with its weights, or with its body and a new head; with
         `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
-        settings, and sizes that are not given, suit the amount of data. `columns` are those of a table. Of a draft
-        nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
+        settings, and sizes that are not given, suit the amount of data. `task` is the name of one that is not that of
+        the family. With a `method` of `models.tuning` only what it says learns, and unless that is everything the run
+        keeps it alone: then `start` is a path, by which the rest is found again; `keeping` says how what the base knows
+        is measured and kept. `columns` are those of a table. Of a
+        draft nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
+        ranks = world()
+        draft = draft or not ranks.first  # which alone writes
         if not (draft or numbered):
             RunFolder(folder).check_free()
-        if isinstance(start, str | Path):
-            start, tokenizer = load_start(start, tokenizer)
+        check_method(method, start, draft)
+        opened = Start.open(start) if isinstance(start, str | Path) else start
+        if isinstance(opened, Start):
+            start, tokenizer = load_start(opened, tokenizer)
+        assert start is None or isinstance(start, Model)
         if start is not None:
             check_family(start, model)
             check_vectors(vectors)
-        kind = task_of(model)
+        kind = task_of(model, task)
         found: Any = kind.find(data, columns) if isinstance(data, str | os.PathLike) else data
         if isinstance(tokenizer, str):
             if isinstance(found, Shards):
                 raise own_tokenizer(tokenizer, data)
             tokenizer = kind.learned(found, tokenizer) or load_tokenizer(tokenizer)
         if config is None:
-            suited = kind.suited(found, start=start)
+            suited = kind.suited(found, start=start, tokenizer=tokenizer)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
-        setup = Setup.new(model, found, tokenizer, config, start, **size)
+        size |= {name: named_model(size[name]) for name in kind.models if size.get(name)}
+        setup = Setup.new(model, found, tokenizer, config, start, task, method, **size)
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
+        if method is not None and isinstance(opened, Start) and isinstance(config, TrainConfig):
+            run.tuning = Tuning.new(method, opened, keeping or Keeping(), run.task, run.model, config)
+            run.tuning.begin(run.trainer, run.task, run.model, run.model.state)
         if not draft:
             facts_of(
                 found
@@ -126,25 +168,45 @@ class Run:
                 run.files = RunFolder(run.folder)
             else:
                 run.files.make()
+        run.folder = ranks.from_first(run.folder)
+        run.files = RunFolder(run.folder)
         return run
 
     @classmethod
-    def resume(cls, folder: str | Path, *, word_vectors: bool = False) -> Run:
-        """Continue from the newest checkpoint of a run, as if it had never stopped."""
+    def resume(cls, folder: str | Path, *, word_vectors: bool = False, **functions: Any) -> Run:
+        """Continue from the newest checkpoint of a run, as if it had never stopped.
+
+        `functions` are those that its task was given, such as a reward: a run keeps their names, not what they do.
+        """
         RunFolder(Path(folder)).refuse_checkpoint()
-        return cls.restored(folder, load_checkpoint(folder, word_vectors=word_vectors))
+        return cls.restored(folder, load_checkpoint(folder, word_vectors=word_vectors), **functions)
 
     @classmethod
-    def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
+    def restored(cls, folder: str | Path, saved: Checkpoint, **functions: Any) -> Run:
         """The run in `folder` as it was when `saved` was made."""
-        model, tokenizer = build(saved)
-        kind = task_of_model(model)
+        model, tokenizer = build(saved, folder)
+        tuning = Tuning.restored(saved)
+        if tuning is not None and tuning.base is None:
+            tuning.method.apply(model)
+        kind = task_of_model(model, saved.training.get("task", ""))
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
-        run = cls(Path(folder), Setup.of(kind.of(data, tokenizer, **options), model, config), config)
-        restore(run.trainer, saved, folder)
+        options |= {name: same_model(folder, options[name]) for name in kind.models if options[name]}
+        options |= same_functions(folder, {name: options[name] for name in kind.functions}, functions)
+        task = kind.of(data, tokenizer, **options)
+        if kind.from_start and saved.step:
+            task = task.compared_with(build(checkpoint.load(RunFolder(folder).checkpoint(0)), folder)[0])
+        run = cls(Path(folder), Setup.of(task, model, config), config)
+        restore(run.trainer, run.model, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
+        if tuning is not None:
+            run.tuning = tuning
+            first = run.files.checkpoint(0)
+            tuning.begin(
+                run.trainer, run.task, model, lambda: build(checkpoint.load(first), folder)[0].state()
+            )
+            tuning.kept.restore(run.trainer.general, saved.training["keeping"])
         return run
 
     def extend(self, max_steps: int) -> None:
@@ -163,7 +225,14 @@ class Run:
         size, seed = trainer.config.batch_size, trainer.config.seed
         with precision(trainer.config.precision):
             trainer.batches = self.task.batches(self.model, batch_size=size, seed=seed, steps=max_steps)
+            if self.tuning is not None:
+                trainer.batches = self.tuning.mixed(self.task, self.model, trainer.batches, trainer.config)
         trainer.best_so_far.waited = 0  # asked to continue, it is patient again
+
+    @property
+    def method(self) -> Method | None:
+        """By which a trained model is tuned."""
+        return self.tuning.method if self.tuning else None
 
     @property
     def family(self) -> str:
@@ -189,6 +258,8 @@ class Run:
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
         trainer, self.left_at = self.trainer, None
+        if not world().first:
+            return trainer.run(Logger())
         unit = self.task.counted
         per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
         sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
@@ -227,6 +298,8 @@ class Run:
             if trainer.eval_batches:
                 found = trainer.examine(fresh=self.from_seed)
                 trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
+            if self.tuning is not None:
+                self.tuning.tell_before(trainer, log)
             self.save()
 
     def _tell_baseline(self, log: Log) -> None:
@@ -254,20 +327,27 @@ class Run:
         trainer, step = self.trainer, self.trainer.step
         training = progress_of(trainer) | {
             **({} if step.by_epoch else {"from_seed": self.from_seed}),
+            **({"task": self.task.name} if self.task.name else {}),
+            **(self.tuning.facts(trainer) if self.tuning else {}),
             **self.task.facts(),
             "train": asdict(self.config if step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),
         }
-        trained = self.model.state() if step.average else {}
+        tuning, model, tokenizer = self.tuning, self.model, self.tokenizer
+        trained = (tuning.arrays(model) if tuning else model.state()) if step.average else {}
         with step.averaged():
-            used = pretrained.parts(self.model, self.tokenizer)
+            adapter = tuning.parts(model, tokenizer, self.folder) if tuning else None
+            used = adapter or vars(pretrained.parts(model, tokenizer))
         moments, carried = step.arrays(), flat(step.state)
-        saved = Checkpoint(
-            **vars(used), trained=trained, optimizer=moments, training=training, carried=carried
-        )
+        saved = Checkpoint(**used, trained=trained, optimizer=moments, training=training, carried=carried)
         # Kept beside the newest: the best step, and first weights that no seed gives again.
         best = {trainer.best_so_far.step} if trainer.config.keep == "best" else set()
         return checkpoint.save(self.folder, saved, keep=best if self.from_seed else best | {0})
+
+    def keep_settings(self, text: str) -> None:
+        """Write the settings of the run, as a file for --config."""
+        if world().first:
+            write(self.files.settings, text.encode())
 
     def sample(self) -> str:
         """What the model writes now, with the running mean of the weights if there is one."""

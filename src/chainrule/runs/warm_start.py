@@ -3,25 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from chainrule.errors import ConfigError, DataError, Setting, kind_of
 from chainrule.models import Model, describe
 from chainrule.models import family as family_of
-from chainrule.models.bert.heads import body_of, fits_head
+from chainrule.models.bert.heads import body_of
+from chainrule.models.heads import fits_head
 from chainrule.models.registry import ENCODERS
-from chainrule.runs.load import is_tokenizer, load, load_vectors
+from chainrule.models.tuning import merged
+from chainrule.runs.load import is_tokenizer, load_vectors, open_model
 from chainrule.tasks.registry import TASKS
 from chainrule.text import Tokenizer
 
 
-def load_start(path: str | Path, tokenizer: Tokenizer | str | None) -> tuple[Model, Tokenizer]:
+class Start(NamedTuple):
+    """A model to begin with, and where it is."""
+
+    path: Path
+    model: Model
+    tokenizer: Tokenizer
+    lr: float
+    """Highest learning rate of its own training; where that is not known, the usual one of its family."""
+    own: dict[str, Any]
+    """What its own run says of its training, empty if it comes without."""
+
+    @classmethod
+    def open(cls, path: str | Path) -> Start:
+        """Of what `load` reads; a tuned model begins with the weights that it has, if its method allows."""
+        loaded = open_model(path)
+        model = merged(loaded.model)
+        training = {} if loaded.checkpoint is None else loaded.checkpoint.training
+        settings = training.get("train") or {}
+        kind = str(describe(model)["model_type"])
+        lr = settings.get("lr") or family_of(kind).lr
+        return cls(Path(path), model, loaded.tokenizer, float(lr), training)
+
+
+def load_start(path: str | Path | Start, tokenizer: Tokenizer | str | None) -> tuple[Model, Tokenizer]:
     """The model to begin with and its tokenizer; no other one fits its weights."""
-    start, own = load(path)
-    if not is_tokenizer(tokenizer, own):
-        raise own_tokenizer(tokenizer, path)
-    return start, own
+    start = path if isinstance(path, Start) else Start.open(path)
+    if not is_tokenizer(tokenizer, start.tokenizer):
+        raise own_tokenizer(tokenizer, start.path)
+    return start.model, start.tokenizer
 
 
 def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:

@@ -7,6 +7,7 @@ One class per kind of training, one file each; those on labeled texts in `labele
 from chainrule import lazy
 from chainrule.tasks.answer_options import AnswerOptions
 from chainrule.tasks.baselines import count_baselines
+from chainrule.tasks.instruction import InstructionTask
 from chainrule.tasks.labeled.bag_of_words import BagOfWordsTask
 from chainrule.tasks.labeled.classification import ClassificationTask
 from chainrule.tasks.labeled.tagging import TaggingTask
@@ -19,9 +20,9 @@ from chainrule.tasks.task import Task
 from chainrule.tasks.word_vectors import WordVectorsTask
 
 __all__ = [
-    "TASKS", "AnswerOptions", "BagOfWordsTask", "ClassificationTask", "LanguageModelingTask", "MaskedLMTask",
-    "ScheduledSampling", "TaggingTask", "Task", "TranslationTask", "WordVectorsTask", "count_baselines",
-    "task_of", "task_of_model"
+    "TASKS", "AnswerOptions", "BagOfWordsTask", "ClassificationTask", "InstructionTask", "LanguageModelingTask",
+    "MaskedLMTask", "ScheduledSampling", "TaggingTask", "Task", "TranslationTask", "WordVectorsTask",
+    "count_baselines", "task_of", "task_of_model"
 ]  # fmt: skip
 
 lazy.names(__name__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -11,23 +10,12 @@ from chainrule.data import Batches, BatchSource, Corpus, Shards, Streams, load_t
 from chainrule.data.batches.windows import check_length
 from chainrule.data.encoded import Encoded
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.generate import Beam, beam_search, score, write
-from chainrule.generate.sample import completions, prompted
-from chainrule.generate.stopping import StopText
+from chainrule.generate import write
 from chainrule.models import LanguageModel
-from chainrule.tasks.answer_options import (
-    DEFAULTS,
-    Answer,
-    AnswerOptions,
-    Prompts,
-    Tell,
-    drawn,
-    searched,
-    silent,
-)
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory, longest_window
-from chainrule.tasks.task import EvalBatches, Task
+from chainrule.tasks.task import EvalBatches
+from chainrule.tasks.writing import WritingTask
 from chainrule.text import CharTokenizer, Tokenizer, prompt_ids
 from chainrule.types import Ids
 
@@ -36,13 +24,11 @@ FEWEST = 8  # tokens of a window: a text of fewer teaches nothing
 
 
 @dataclass(frozen=True)
-class LanguageModelingTask(Task):
+class LanguageModelingTask(WritingTask):
     """Tokens to train on, tokens to evaluate on, and the tokenizer that made them."""
 
     find = staticmethod(load_text)
     default: ClassVar[str] = "pydoc"
-    model: ClassVar[str] = "a language model"
-    writes: ClassVar[bool] = True
     options: ClassVar[tuple[str, ...]] = ("window",)
     corpus: Corpus | Shards
     tokenizer: Tokenizer
@@ -157,44 +143,6 @@ class LanguageModelingTask(Task):
         """What the model writes without a prompt."""
         return "".join(write(model, self.tokenizer, "", SAMPLE, seed=seed))
 
-    @classmethod
-    def answer(
-        cls,
-        model: LanguageModel,
-        tokenizer: Tokenizer,
-        prompts: Prompts,
-        options: AnswerOptions = DEFAULTS,
-        tell: Tell = silent,
-    ) -> Iterator[Answer]:
-        """Texts that continue the prompts, drawn or searched for."""
-        if options.beam:
-            yield from _searched(model, tokenizer, prompts, options.beam, options)
-            return
-        rows = [prompted(tokenizer, prompt, options.special) for prompt in prompts]
-        requests = completions(
-            model,
-            tokenizer,
-            ((begun, sampling) for begun in rows for sampling in options.samplings),
-            weights=options.weights,
-            scored=options.logprobs,
-            show_special=options.show_special,
-            tell=tell,
-        )
-        each = (prompt for prompt in prompts for _ in range(options.num_samples))
-        for prompt, request in zip(each, requests, strict=True):
-            before = [None, *score(model, request.prompt).tolist()] if options.logprobs else None
-            yield drawn(tokenizer, prompt, request, before)
-
-    @classmethod
-    def stream(
-        cls, model: LanguageModel, tokenizer: Tokenizer, prompt: str, options: AnswerOptions
-    ) -> Iterator[str]:
-        """The continuation of a prompt as it is written, piece by piece."""
-        drawn = {name: value for name, value in vars(options.sampling).items() if name != "max_new_tokens"}
-        drawn |= {"special": options.special, "show_special": options.show_special}
-        n = options.sampling.max_new_tokens
-        return write(model, tokenizer, prompt, n, weights=options.weights, **drawn)
-
 
 def text_batches(
     model: LanguageModel, ids: Ids, block_size: int, *, batch_size: int, seed: int = 0
@@ -227,16 +175,3 @@ def _bytes(shards: Shards, part: str) -> int:
     if not (isinstance(size, int) and size > 0):
         raise FormatError(f"{shards.folder}: {part} of {size!r} bytes (must be positive: build it again)")
     return size
-
-
-def _searched(
-    model: LanguageModel, tokenizer: Tokenizer, prompts: Prompts, beam: Beam, options: AnswerOptions
-) -> Iterator[Answer]:
-    for prompt in prompts:
-        begun = prompted(tokenizer, prompt, options.special)
-        ids = begun.ids.tolist()
-        for found in beam_search(model, begun, beam, weights=options.weights):
-            stream = StopText(tokenizer, after=ids, special=options.show_special, typed=begun.typed)
-            text = "".join([*map(stream.push, found.tokens), stream.close()])
-            logs = score(model, [*ids, *found.tokens])[len(ids) - 1 :].tolist() if options.logprobs else None
-            yield searched(tokenizer, prompt, text, found, logs)

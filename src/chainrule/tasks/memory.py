@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+from chainrule.autograd.mode import switched
 from chainrule.errors import ConfigError, Setting
 from chainrule.machine import memory
 from chainrule.models import model_class
 from chainrule.models.model import Config
+from chainrule.models.tuning import Method
+from chainrule.nn.init import abstract_parameters
 from chainrule.trace.count import step_batch, training_memory
 
 IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
@@ -38,6 +43,18 @@ def longest_window(config: Any, training: Any) -> int:
     return window
 
 
+class _Counted(threading.local):
+    method: Method | None = None
+
+
+_counted = _Counted()
+
+
+def counted_with(method: Method | None) -> AbstractContextManager[Any]:
+    """In here a step is that of a model tuned by this method, of which less learns."""
+    return switched(_counted, "method", method)
+
+
 def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
     """What a step holds at least: the batch alone if a row of it is too much, or the config does not say its family.
 
@@ -49,7 +66,11 @@ def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
         return batch
     if training.recompute:  # one block at a time
         config = replace(config, n_layer=1)  # type: ignore[type-var]
-    model = model_class(config).abstract(config)
+    with abstract_parameters():
+        model = model_class(config)(config)
+        if _counted.method is not None and not training.recompute:  # a method may name layers by number
+            _counted.method.apply(model)
+            tokens = min(tokens, model.context)  # a soft prompt takes the first places
 
     def held(rows: int) -> int:
         return sum(training_memory(model, step_batch(model, rows, tokens)).values())

@@ -16,6 +16,9 @@ from chainrule.machine import check_memory
 from chainrule.models import Model, describe, fine_tune, make, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of
+from chainrule.models.heads import with_head
+from chainrule.models.tuning import Method
+from chainrule.tasks.memory import counted_with
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data, EvalBatches, Task
 from chainrule.text import Tokenizer
@@ -43,14 +46,18 @@ class Setup(NamedTuple):
         tokenizer: Tokenizer | None,
         training: Any,
         start: Model | None = None,
+        name: str = "",
+        method: Method | None = None,
         **size: Any,
     ) -> Self:
         """For a model of a family, new or with the weights of `start`; `size` are fields of its config.
 
+        The task is that of the family, or the one with this `name`. With a `method` only what it says learns.
+
         The order is given: the vocabulary follows from the text, the size of the model from the vocabulary, and how
         examples are cut from the model.
         """
-        kind = task_of(family)
+        kind = task_of(family, name)
         options = {name: size.pop(name) for name in kind.options if name in size}
         task = kind.of(data, tokenizer, **options)
         check_frozen(training, start)
@@ -59,25 +66,29 @@ class Setup(NamedTuple):
             check_memory(n_params({"model_type": family} | sizes))
             task.check(family_of(family).config(**sizes), training)
             model = make(family, **sizes)
-        else:
-            model = begun_with(start, family, sizes)
-            if "block_size" not in size:
-                task = task.for_start(model, training)
-            task.check(model.config, training)
-        if type(start) is not type(model):  # it is new, or its head is
             task.prepare(model)
+        else:
+            model = begun_with(task.begun_with(start, training.seed), family, sizes)
+            if type(start) is not type(model):  # its head is new
+                task.prepare(model)
+            if method is not None:
+                method.apply(model)
+            with counted_with(method):
+                if "block_size" not in size:
+                    task = task.for_start(model, training)
+                task.check(model.config, training)
         return cls.of(task, model, training)
 
     @classmethod
     def of(cls, task: Task, model: Any, training: Any) -> Self:
         """With a model that is there, as when a run is resumed."""
-        task = task.fitted(model)
         if task.by_epoch:
-            return cls(task, model, None, [])
+            return cls(task.fitted(model), model, None, [])
         if training.freeze == "body":
             freeze_body(model)
         size, steps = training.batch_size, training.max_steps if training.budget is None else None
-        with precision(training.precision):  # a frozen body reads the texts here
+        with precision(training.precision):  # a frozen body, or a reference, reads the texts here
+            task = task.fitted(model)
             held_out = task.eval_batches(model, batch_size=size, limit=training.eval_windows)
             batches = task.batches(model, batch_size=size, seed=training.seed, steps=steps)
         return cls(task, model, batches, held_out)
@@ -108,7 +119,7 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
             said = f" is {value}, in the model to begin with {there} (must be the same)"
             raise ConfigError("train: ", Setting(name), said)
     if type(start) is not kind:
-        return fine_tune(start, kind, **sizes)
+        return with_head(start, kind, **sizes)
     model = kind(replace(start.config, **sizes))
     model.load(start.state())
     return model

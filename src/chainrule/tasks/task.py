@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -38,6 +39,22 @@ def facts_of(data: Data) -> dict[str, Any]:
     return facts if reading is None else facts | {"columns": reading.columns}
 
 
+class NamedModel(NamedTuple):
+    """Another model that a task uses, with the path where it is found again."""
+
+    path: str
+    model: Any
+    tokenizer: Tokenizer
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a run writes down about it: the path, and a hash that tells if it is still the same."""
+        hashed = hashlib.sha256()
+        for name, array in sorted(self.model.state().items()):
+            hashed.update(name.encode() + np.ascontiguousarray(array).tobytes())
+        return {"path": self.path, "sha256": hashed.hexdigest()}
+
+
 class Share(NamedTuple):
     """How much of the evaluation data a loss is of."""
 
@@ -64,20 +81,26 @@ class Task:
     An object holds data. What needs none, such as answering a prompt, is a class method.
     """
 
+    name: ClassVar[str] = ""
+    """What a run writes down, if it is not the task of the model's family."""
     find: ClassVar[Callable[..., Any]]
     """The function of `data` that reads the data of a name or path, of a table these columns."""
     default: ClassVar[str]
     """The data that are there without a download."""
     options: ClassVar[tuple[str, ...]] = ()
     """Options of `of` beside the tokenizer, which a checkpoint keeps."""
+    models: ClassVar[tuple[str, ...]] = ()
+    """Those of the options that are paths of models; a run reads them, and `of` is given each as a `NamedModel`."""
+    functions: ClassVar[tuple[str, ...]] = ()
+    """Those of the options that are functions: a run keeps their names, and is given them again when it is resumed."""
     unit: ClassVar[str] = "nats_per_token"
     """What the loss is measured in."""
     perplexity: ClassVar[bool] = True
     """The loss, or its first part, is that of tokens, and its exponent a perplexity."""
     model: ClassVar[str]
     """A model of this task in words, such as "a classifier"."""
-    command: ClassVar[str] = "{family}"
-    """What `chainrule train` calls its models."""
+    command: ClassVar[str] = "train {family}"
+    """The command that trains its models."""
     used_by: ClassVar[str] = "sample"
     """The command that uses a trained model."""
     writes: ClassVar[bool] = False
@@ -88,6 +111,10 @@ class Task:
     """The fields of `Sampling` that matter to a model that does not write."""
     scored: ClassVar[str] = ""
     """The first of the scores, if they are measured at every evaluation of a training: it says which is best."""
+    watched: ClassVar[bool] = False
+    """The scores are measured at every evaluation, and the loss says which is best."""
+    from_start: ClassVar[bool] = False
+    """It compares with the model that its run began with, which `compared_with` is given when the run is resumed."""
     baseline: ClassVar[str] = ""
     """The family whose result every run is told first: it is trained in a second, and must be beaten."""
     counted: ClassVar[str] = "tokens"
@@ -126,12 +153,18 @@ class Task:
         return {"vocab_size": self.tokenizer.vocab_size}
 
     @classmethod
-    def suited(cls, data: Any, *, start: Any = None, frozen: bool = False) -> Suited:
+    def suited(
+        cls, data: Any, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
+    ) -> Suited:
         """Sizes and settings that suit the amount of data, for a new model or one with the weights of `start`."""
         return Suited({}, {})
 
     def check(self, sizes: Any, training: Any) -> None:
         """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
+
+    def begun_with(self, model: Any, seed: int) -> Any:
+        """The model that a training begins with, with what the task needs beside it, such as rows for new tokens."""
+        return model
 
     def for_start(self, model: Any, training: Any) -> Self:
         """The task with windows of a length that suits the training of a model that has learned elsewhere."""
@@ -139,6 +172,10 @@ class Task:
 
     def fitted(self, model: Any) -> Self:
         """The task with what the model knows already, such as the numbers of its labels."""
+        return self
+
+    def compared_with(self, start: Any) -> Self:
+        """The task of a run that began with the model `start`, not with the one that is there now."""
         return self
 
     def prepare(self, model: Any) -> None:
@@ -153,6 +190,10 @@ class Task:
         return {}
 
     # -- training and evaluation -----------------------------------------------------------------------------------
+
+    def learner(self, model: Any) -> Any:
+        """What is trained: the model itself, or one around it whose loss is another."""
+        return model
 
     def batches(self, model: Any, *, batch_size: int, seed: int = 0, steps: int | None = None) -> BatchSource:
         """Training batches; `steps` is the length of the training, None while it is not known."""

@@ -27,7 +27,7 @@ class WordVectorsTask(Task):
     options: ClassVar[tuple[str, ...]] = ("min_count",)
     by_epoch: ClassVar[bool] = True
     model: ClassVar[str] = "word vectors"
-    command: ClassVar[str] = "word2vec"
+    command: ClassVar[str] = "train word2vec"
     used_by: ClassVar[str] = "vectors"
     corpus: Corpus
     tokenizer: LowercaseWordTokenizer

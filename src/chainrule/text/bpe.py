@@ -172,6 +172,10 @@ class BPETokenizer(Tokenizer):
     def spellings(self) -> list[bytes]:
         return self.tokens
 
+    def extended(self, names: Sequence[str]) -> BPETokenizer:
+        more = {name: self.vocab_size + i for i, name in enumerate(names)}
+        return self.from_dict(self.to_dict() | {"special_tokens": self.special_tokens | more})
+
     def to_dict(self) -> dict[str, Any]:
         """A description for JSON, which `from_dict` reads; bytes are written as in GPT-2's files."""
         return {

@@ -82,6 +82,9 @@ class CharTokenizer(Tokenizer):
             return "".join(names[id] for id in array)
         return _text(self._codes[array])
 
+    def extended(self, names: Sequence[str]) -> CharTokenizer:
+        return CharTokenizer(self.characters, (*self.special_tokens, *names))
+
     def to_dict(self) -> dict[str, Any]:
         """A description for JSON, which `from_dict` reads."""
         special = {"special_tokens": list(self.special_tokens)} if self.special_tokens else {}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import DataError, FormatError
+from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text.conventions import Conventions
 from chainrule.types import Ids
 
@@ -57,6 +57,11 @@ class Tokenizer(ABC):
     @conventions.setter
     def conventions(self, conventions: Conventions) -> None:
         self._conventions = conventions.within(self.vocab_size)
+
+    def extended(self, names: Sequence[str]) -> Tokenizer:
+        """This tokenizer with more special tokens, which get the next ids; it encodes every text as before."""
+        rule = "must be one with special tokens, such as char, bpe, unigram or wordpiece"
+        raise ConfigError(f"tokenizer: a {self.kind} tokenizer has no place for {', '.join(names)} ({rule})")
 
     def piece(self, id: int) -> str:
         """One token, to be printed."""

@@ -7,7 +7,7 @@ every character.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -122,6 +122,12 @@ class UnigramTokenizer(VocabularyTokenizer):
     @property
     def spellings(self) -> list[bytes]:
         return self._contents
+
+    def extended(self, names: Sequence[str]) -> UnigramTokenizer:
+        known = self.vocabulary
+        more = Vocabulary([*known.tokens, *names], [*known.special, *names])
+        scores = [*self.scores, *(0.0 for _ in names)]  # no text is cut into them
+        return UnigramTokenizer(more, scores, prefix=self.prefix, unknown=known.tokens[self._unknown])
 
     def to_dict(self) -> dict[str, Any]:
         description = {"type": self.kind, "prefix": self.prefix, "scores": list(self.scores)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from chainrule.errors import ConfigError, DataError, FormatError, kind_of
@@ -70,6 +70,11 @@ class VocabularyTokenizer(Tokenizer):
 
     def piece(self, id: int) -> str:
         return self.vocabulary.tokens[id]
+
+    def extended(self, names: Sequence[str]) -> Tokenizer:
+        known = self.to_dict()
+        more = {field: [*known[field], *names] for field in ("tokens", "special")}
+        return type(self).from_dict(known | more)
 
     def pieces(self, text: str) -> list[str]:
         """The tokens of a text as strings."""

@@ -52,7 +52,7 @@ class Model(Protocol):
     def reads(self) -> Sequence[str]: ...
     def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Any]: ...
     def loss(self, inputs: Any, targets: Any) -> Any: ...
-    def count(self) -> int: ...
+    def count(self, *, trainable: bool = False) -> int: ...
 
 
 def step_batch(model: Model, rows: int, tokens: int) -> Batch:
@@ -128,11 +128,11 @@ def kept_for_backward(model: Model, batch: Batch) -> int:
 
 def training_memory(model: Model, batch: Batch) -> dict[str, int]:
     """Bytes that training by AdamW holds at the end of a forward pass."""
-    numbers = FLOAT * model.count()
+    learning = FLOAT * model.count(trainable=True)
     return {
-        "weights": numbers,
-        "gradients": numbers,
-        "optimizer": MOMENTS * numbers,
+        "weights": FLOAT * model.count(),
+        "gradients": learning,
+        "optimizer": MOMENTS * learning,
         "activations": kept_for_backward(model, batch),
     }
 

@@ -14,6 +14,7 @@ FREEZE = ("none", "body")
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
 MOST_NEGATIVES = 1000
+REPLAYED = 0.1  # of the rows of a batch, if a text is replayed and no share is said
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,34 @@ class TrainConfig(Monitoring, Learning):
         fits = self.accumulate <= self.batch_size
         check.require(fits, "accumulate", "batch_size", rule="must be at most the batch size")
         check.seed()
+
+
+@dataclass(frozen=True)
+class Keeping(Fields):
+    """How what the base knows is measured and kept."""
+
+    general: str | None = None
+    """A text on which forgetting is measured. Default: the validation data of the base's own run, if they are there."""
+    tolerance: float | None = None
+    """Stop when the loss there has risen by more than this, in nats, and use a checkpoint before. Default: never."""
+    pull: float = 0.0
+    """Weight of the squared distance from the pretrained weights, added to the loss; of full, bitfit and head."""
+    replay: str | None = None
+    """A text whose windows are mixed into the batches. Default: with --replay-share, that of the base's own run."""
+    replay_share: float | None = None
+    """Fraction of the rows of a batch that come from there. Default: 0.1 with --replay, else 0."""
+
+    def __post_init__(self) -> None:
+        check = Check("tune", self)
+        check.not_negative("tolerance", "pull")
+        check.fraction("replay_share")
+
+    @property
+    def share(self) -> float:
+        """Of the old text in a batch."""
+        if self.replay_share is None:
+            return REPLAYED if self.replay else 0.0
+        return self.replay_share
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ The first weights are poor: a short memory at the start forgets them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from chainrule.autograd import Parameters
-from chainrule.autograd.types import Array
 
 
 class Average:
@@ -40,12 +39,6 @@ class Average:
             yield
         finally:
             self._swap()
-
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Restore the mean from arrays by parameter name."""
-        for name, parameter in self.parameters.items():
-            start = self.parameters.offsets[id(parameter)]
-            self.mean[start : start + parameter.size] = state[name].reshape(-1)
 
     def _swap(self) -> None:
         values = self.parameters.data.copy()

@@ -27,6 +27,8 @@ MOST_STEP = 2**53  # beyond it JSON's readers do not agree on numbers
 NUMBERS = ("loss", "lr", "norm", "seconds", "validation", "entropy", "parameters")  # of a record, or null
 OTHERS = {"finding": dict, "watch": dict, "baseline": dict, "sample": str, "skipped": str}
 
+FRACTIONS = ("accuracy", "f1", "rewards/accuracies")  # scores in percent
+
 Scores = Mapping[str, float | None]
 NOTHING: Scores = MappingProxyType({})
 
@@ -227,9 +229,11 @@ def line(parts: list[str], width: int) -> str:
 
 
 def score_in_words(score: tuple[str, float | None]) -> str:
-    """accuracy 87.3 %, F1 85.0 %"""
+    """accuracy 87.3 %, F1 85.0 %, rewards/margins 0.1234"""
     name, value = score[0].replace("f1", "F1"), score[1]
-    return f"{name} {value:.1%}".replace("%", " %") if value is not None else f"no {name}"
+    if value is None:
+        return f"no {name}"
+    return f"{name} {value:.1%}".replace("%", " %") if score[0] in FRACTIONS else f"{name} {value:.4f}"
 
 
 def encode(record: dict[str, Any]) -> str:

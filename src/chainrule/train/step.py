@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from chainrule import random
 from chainrule.autograd import precision
 from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
+from chainrule.distributed import world
 from chainrule.doctor.explain import explain
 from chainrule.errors import ConfigError, kind_of
 from chainrule.models import Model
@@ -27,10 +29,19 @@ from chainrule.tasks.objectives import check_objective
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.ema import Average
+from chainrule.train.general import Pull
 from chainrule.train.precision import LossScale, NoScale
 from chainrule.train.skips import Skips
 
 GoingOn = Callable[[str], bool]
+
+
+def check_ranks(model: Model) -> None:
+    """Several processes train a model of which each can take some rows of a batch."""
+    if not model.divisible or model.initial_state(1) is not None:
+        why = "its examples are compared with each other" if not model.divisible else "it carries a state"
+        rule = "must be trained by one process"
+        raise ConfigError(f"train: {type(model).__name__} with {world().size} ranks ({rule}: {why})")
 
 
 class Step:
@@ -47,6 +58,8 @@ class Step:
     uniform: float | None = None
     """The loss of a uniform guess, if that is known."""
     config: TrainConfig
+    metrics: Mapping[str, float] = MappingProxyType({})
+    """What is known of the last step beside its loss, for the log."""
 
     @property
     def tokens(self) -> int:
@@ -65,8 +78,11 @@ class Step:
         return self.average.in_place() if self.average else nullcontext()
 
     def arrays(self) -> Mapping[str, Array]:
-        """What an optimizer remembers, for a checkpoint."""
+        """What an optimizer remembers, and what else a step depends on, for a checkpoint."""
         return {}
+
+    def load(self, arrays: Mapping[str, Array]) -> None:
+        """Take back what `arrays` gave."""
 
 
 class GradientStep(Step):
@@ -79,6 +95,8 @@ class GradientStep(Step):
             fix = "take a smaller batch_size, or recompute, for less memory"
             rule = f"must be 1 for {kind_of(model)}: its examples are compared with all others of the batch"
             raise ConfigError.of("train", {"accumulate": config.accumulate}, f"{rule}; {fix}")
+        if world().size > 1:
+            check_ranks(model)
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
                 part.recompute = config.recompute
@@ -91,6 +109,7 @@ class GradientStep(Step):
         self.scale = LossScale() if config.precision == "fp16" else NoScale()
         self.average = Average(model.parameters(), config.ema) if config.ema else None
         self.skips = Skips()
+        self.pull: Pull | None = None  # towards the weights that a tuned model had
         self.uniform = math.log(model.n_classes) if model.n_classes else None
 
     @property
@@ -113,7 +132,8 @@ class GradientStep(Step):
             np.errstate(all="ignore"),  # what is not finite is seen below
         ):
             batch = Batch(inputs, targets, self._state(number, row_count(inputs)))
-            loss, state = backward(self.model, batch, accumulate=self.config.accumulate, factor=factor)
+            loss, state = self._backward(batch, factor)
+            loss += self.pull.backward(factor) if self.pull else 0.0
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
         finite = math.isfinite(loss + norm)
         if not finite:  # a running mean has taken it in already
@@ -132,6 +152,18 @@ class GradientStep(Step):
             self._skip(number, loss, norm, batch)
         return loss, norm
 
+    def _backward(self, batch: Batch, factor: float) -> tuple[float, State | None]:
+        """The gradient of the batch, of which each rank computes its share; all of them then have the sum."""
+        ranks, accumulate = world(), self.config.accumulate
+        share = (ranks.rank, ranks.size)
+        loss, state = backward(self.model, batch, accumulate=accumulate, factor=factor, share=share)
+        if ranks.size > 1:
+            total = np.array([loss])
+            ranks.sum(total)
+            ranks.sum(self.optimizer.params.grad)
+            loss = float(total[0])
+        return loss, state
+
     def _state(self, number: int, rows: int) -> State | None:
         """The state that the rows of this batch continue from: that of the last batch, or a new one."""
         if self.state is None or self.batches.begins(number):
@@ -149,3 +181,6 @@ class GradientStep(Step):
 
     def arrays(self) -> Mapping[str, Any]:
         return self.optimizer.state()
+
+    def load(self, arrays: Mapping[str, Any]) -> None:
+        self.optimizer.load(arrays)

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import BatchSource
+from chainrule.distributed import world
 from chainrule.doctor import Finding, Monitor, Watch
 from chainrule.doctor.preflight import examine
 from chainrule.inspect import output_entropy
@@ -28,6 +31,7 @@ from chainrule.text import Tokenizer
 from chainrule.train.best import Best
 from chainrule.train.bounds import Bounds
 from chainrule.train.config import TrainConfig
+from chainrule.train.general import General
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger, Scores
 from chainrule.train.plan import Plan
@@ -56,8 +60,8 @@ class Trainer:
     """A model of any family, how its steps are made, and how many are done.
 
     `evaluate` measures the loss on `eval_batches`, of (inputs, targets). With `scores` more is measured there, and the
-    first of them, not the loss, says which evaluation is best. With a tokenizer the doctor can name the token that
-    makes trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
+    first of them, not the loss, says which evaluation is best, if `best_by_score`. With a tokenizer the doctor can name
+    the token that makes trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
     """
 
     def __init__(
@@ -69,10 +73,12 @@ class Trainer:
         tokenizer: Tokenizer | None = None,
         step: Step | None = None,
         scores: Measure | None = None,
+        best_by_score: bool = True,
     ) -> None:
         self.model = model
         self.eval_batches = eval_batches
         self.measure = scores
+        self.best_by_score = best_by_score
         self.tokenizer = tokenizer
         self.step: Step = step or GradientStep(model, batches, config, tokenizer)
         self.monitor = Monitor(config, model.n_classes)
@@ -80,6 +86,7 @@ class Trainer:
         self.plan = Plan(config)
         self.bounds = Bounds(self.step.uniform)
         self.best_so_far = Best()
+        self.general: General | None = None  # the old task of a tuned model, if it is measured
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
         self.going_on: GoingOn = lambda said: True
@@ -107,7 +114,10 @@ class Trainer:
                 return not asked_to_stop()
 
             def asked_to_stop() -> bool:
-                return interrupt.asked or (log.closed and self.steps > 0)  # of no steps nothing would be kept
+                asked = interrupt.asked or (
+                    log.closed and self.steps > 0
+                )  # of no steps nothing would be kept
+                return world().any(asked)
 
             self.going_on = going_on
             while not self.finished and not asked_to_stop():
@@ -140,7 +150,7 @@ class Trainer:
             made = self.update(self.plan.lr(self.steps))
         if made is None:
             return False
-        self.seconds = time.perf_counter() - began
+        self.seconds = world().from_first(time.perf_counter() - began)
         left = self.plan.seconds_left(self.steps, self.seconds)
         (loss, norm), lr = made, self.step.rate
         log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
@@ -163,8 +173,9 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """All planned steps are done, or patience is at its end."""
+        """All planned steps are done, or patience is at its end, or too much of the old task is forgotten."""
         tired = 0 < self.config.patience <= self.best_so_far.waited
+        tired = tired or (self.general is not None and self.general.forgot)
         return tired or self.plan.finished(self.steps, self.seconds)
 
     def update(self, lr: float) -> Any:
@@ -213,8 +224,19 @@ class Trainer:
         self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.gradient.skips.reason:  # the gradient is that of a step that was taken
             self.tell(log, self.monitor.weights(self.model.parameters(), self.gradient.optimizer))
-        self.best_so_far.update(self.steps, validation, next(iter(scores.values()), None))
+        if self.general is not None and self._forgot(log, self.general):
+            return validation  # no best: the checkpoint before is used
+        score = next(iter(scores.values()), None) if self.best_by_score else None
+        self.best_so_far.update(self.steps, validation, score)
         return validation
+
+    def _forgot(self, log: Logger, general: General) -> bool:
+        """Measure the old task; has too much of it been forgotten?"""
+        self.model.eval()
+        with precision(self.config.precision), self.step.averaged():
+            said = general.look(self.model)
+        log.note(self.steps, {"general": general.last}, said)
+        return general.forgot
 
     def _check(self, log: Logger, validation: float = 0.0) -> None:
         """Refuse to keep broken weights, or to call them a result."""
@@ -246,7 +268,18 @@ class Trainer:
             return math.nan
         self.model.eval()
         with precision(self.config.precision), self.step.averaged():
+            return self._mean_loss()
+
+    def _mean_loss(self) -> float:
+        """The mean over all evaluation batches, of which each rank takes some."""
+        ranks = world()
+        if ranks.size == 1:
             return self.model.mean_loss(self.eval_batches)
+        sums = np.zeros((len(self.model.counts(*self.eval_batches[0])), 2))
+        for part, found in enumerate(self.model.loss_sums(self.eval_batches[ranks.rank :: ranks.size])):
+            sums[part] += found
+        ranks.sum(sums.reshape(-1))
+        return float((sums[:, 0] / np.maximum(sums[:, 1], 1)).sum())
 
     def scores(self) -> Scores:
         """What else is measured on the evaluation batches, by name; nothing if no `scores` were given."""

@@ -78,10 +78,7 @@ def test_an_entry_of_flags_is_offered_only_where_the_command_has_one() -> None:
         ("sample --model run", "it is given by its place: RUN, without a name before it"),
         ("sample run -n 20", "(use --max-new-tokens)"),
         ("sample run --num_beams 4", "(use --beam)"),
-        (
-            "finetune run book.txt",
-            "'finetune': no such command (use: chainrule train FAMILY DATA --init RUN)",
-        ),
+        ("finetune run book.txt", "'finetune': no such command (use: chainrule tune BASE DATA)"),
         ("serve run", "there is no server: chainrule chat MODEL"),
         ("predict run", "use: chainrule sample RUN --prompt TEXT"),
         ("generate", "use: chainrule sample RUN"),

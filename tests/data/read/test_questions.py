@@ -151,7 +151,7 @@ def test_files_without_questions(tmp_path: Path) -> None:
         (
             "q.txt",
             "a question\n",
-            "q.txt: not a known format of records (must be .jsonl, .csv, .tsv or .parquet)",
+            "q.txt: not a known format of records (must be .jsonl, .json, .csv, .tsv or .parquet)",
         ),
         ("q.csv", "question,A,B,answer\n", "q.csv: no questions"),
         ("q.tsv", "\t\t\n", "q.tsv: no"),

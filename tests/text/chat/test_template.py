@@ -99,7 +99,9 @@ def test_what_a_template_may_not_do_is_refused_in_one_line(name: str) -> None:
     with pytest.raises(FormatError, match=f"^chat template: .*({why})") as error:
         rendered(source)
     said = str(error.value)
-    assert said.endswith("(choose a format instead: format plain, chatml, llama2, llama3, zephyr, gemma)")
+    assert said.endswith(
+        "(choose a format instead: format plain, chatml, llama2, llama3, zephyr, gemma, roles)"
+    )
     assert said.isprintable() and len(said) < 400
 
 

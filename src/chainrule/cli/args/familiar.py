@@ -17,15 +17,16 @@ PLACE = "it is given by its place"
 # Words that are no command, by what to do.
 COMMANDS = {
     "use: chainrule train FAMILY DATA": ("fit", "pretrain", "learn", "new", "init", "start"),
-    "use: chainrule train FAMILY DATA --init RUN": ("finetune", "fine-tune", "finetuning", "tune", "transfer"),
+    "use: chainrule tune BASE DATA": ("finetune", "fine-tune", "finetuning", "transfer", "lora", "adapter", "peft"),
     "use: chainrule train FAMILY --resume RUN": ("resume", "continue"),
     "use: chainrule train gpt DATA --find-lr, or --seeds N; there is no search over settings": ("sweep", "search"),
-    "low-rank adapters, preference tuning and the like are in Python: docs/guide/tuning.md": (
-        "lora", "sft", "dpo", "ppo", "rlhf", "grpo", "align", "instruct", "distill",
+    "use: chainrule tune BASE conversations.jsonl": ("sft", "instruct", "distill"),
+    "use: chainrule align dpo BASE FILE, or align reward and align ppo": (
+        "dpo", "ppo", "rlhf", "grpo", "preferences", "reward",
     ),
     "use: chainrule sample RUN --prompt TEXT": (
         "predict", "generate", "inference", "infer", "complete", "completion", "translate", "classify", "write", "run",
-        "prompt", "label", "tag", "fill", "fill-mask", "pipeline", "main", "cli",
+        "prompt", "label", "tag", "fill", "fill-mask", "main", "cli",
     ),
     "there is no server: chainrule chat MODEL talks in the terminal, chainrule sample MODEL --prompts-file - --json "
     "answers a program; chainrule export RUN --format gguf writes a file for other servers": (
@@ -175,7 +176,7 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
         "val-split", "validation-split", "test-size", "val-file", "validation-file", "eval-file", "eval-data",
         "val-data", "valid", "val", "eval-dataset", "test-file", "split", "valid-data",
     ),
-    "low-rank adapters are in Python: docs/guide/tuning.md": (
+    "low-rank adapters are in Python: docs/guide/fine-tuning.md": (
         "lora", "peft", "lora-r", "adapter", "rank", "lora-rank", "qlora", "use-peft",
     ),
     "nothing is fetched and no code of a model is run": ("trust-remote-code", "hf-token", "revision", "cache-dir"),

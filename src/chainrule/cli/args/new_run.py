@@ -11,8 +11,8 @@ from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.families import sizes_of
 from chainrule.cli.args.training import CHOSEN, FITTED, TrainOptions, in_toml, settled
 from chainrule.data import Corpus
+from chainrule.distributed import world
 from chainrule.errors import ConfigError, Setting
-from chainrule.files import write
 from chainrule.machine import memory
 from chainrule.models import Model
 from chainrule.models.registry import KNOWN
@@ -33,6 +33,7 @@ def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], N
 
     What takes its time, other than reading, is told to `tell`.
     """
+    draft = draft or not world().first
     family, folder = asked.family, asked.out or Path("runs", asked.family)
     if asked.out and not draft:
         RunFolder(asked.out).check_free()  # before sizes are chosen, which takes a while
@@ -53,7 +54,7 @@ def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], N
         tokens = f"{run.embedded:,} of {run.tokenizer.vocab_size:,} tokens"
         asked.say(f"{tokens} begin with the vectors of {asked.init_embeddings}")
     if not draft:
-        write(run.files.settings, _record(asked, run).encode())
+        run.keep_settings(_record(asked, run))
     return run
 
 
@@ -167,7 +168,13 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool, tell: Callable[[
     training = {name: getattr(asked.training, name) for name in CHOSEN if name in asked.given}
     sizes = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
     tell("choosing sizes for the budget")
-    choice = choose(corpus, asked.training.budget, asked.family, asked.training.seed, sizes, training)
+    ranks = world()
+    choice = ranks.from_first(
+        choose(corpus, asked.training.budget, asked.family, asked.training.seed, sizes, training)
+        if ranks.first
+        else None
+    )
+    assert choice is not None
     asked.say(f"chosen: {choice}")
     if choice.remark:
         asked.say(f"note: {choice.remark}")

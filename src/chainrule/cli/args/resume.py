@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ from chainrule.cli.args.config_file import read_settings, toml
 from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
 from chainrule.columns import CHOSEN, Columns
+from chainrule.distributed import world
 from chainrule.errors import ConfigError, Setting
-from chainrule.files import alone, write
+from chainrule.files import alone
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
 from chainrule.text.training.recipe import Recipe
@@ -37,19 +38,29 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
         other = f" is {asked.tokenizer}, the run has another (leave it out)"
         raise ConfigError("resume: ", Setting("tokenizer"), other)
     said = vars(asked) | vars(asked.sizes) | vars(asked.training)
-    of_run = vars(run.model.config) | vars(run.trainer.config)
-    changed = {name: said[name] for name in FREE if name in asked.given and said[name] != of_run[name]}
-    agree(said, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
+    same_settings(run, said, asked.given, vars(run.model.config), asked.say)
+    return run
+
+
+def same_settings(
+    run: Run,
+    said: Mapping[str, Any],
+    given: frozenset[str],
+    own: Mapping[str, Any],
+    say: Callable[[str], None],
+) -> None:
+    """What is given of the training, or of what is the run's `own`, must agree with it, be `FREE`, or a later end."""
+    of_run = dict(own) | vars(run.trainer.config)
+    changed = {name: said[name] for name in FREE if name in given and said[name] != of_run[name]}
+    agree(said, given, of_run | {"max_steps": said["max_steps"]} | changed)
     if changed:
         run.change(**changed)
-    total = run.trainer.plan.total
-    if "max_steps" in asked.given and asked.training.max_steps != total:
-        run.extend(asked.training.max_steps)
-        asked.say(
-            f"new plan: {asked.training.max_steps:,} steps, with the learning rate of a run of that length "
+    if "max_steps" in given and said["max_steps"] != run.trainer.plan.total:
+        run.extend(said["max_steps"])
+        say(
+            f"new plan: {said['max_steps']:,} steps, with the learning rate of a run of that length "
             "(it is high again where it had fallen)"
         )
-    return run
 
 
 def same_data(run: Run, name: str, asked: Columns) -> None:
@@ -72,11 +83,11 @@ def _recorded(folder: Path, name: str) -> Any:
 def renew_settings(run: Run) -> None:
     """Update the settings file of a resumed run; a run that was not started by command has none."""
     path, now = run.files.settings, vars(run.trainer.config)
-    if not path.exists():
+    if not (path.exists() and world().first):
         return
     with alone(run.folder):
         kept = {name: value for name, value in read_settings(path).items() if name not in now}
-        write(path, toml(kept | settled(run.trainer.config)).encode())
+        run.keep_settings(toml(kept | settled(run.trainer.config)))
 
 
 def agree(said: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]) -> None:
@@ -95,7 +106,8 @@ def same_folder(out: Path | None, folder: Path) -> None:
 
 def command_for(run: Run) -> str:
     """What to type to resume a run."""
-    return f"{command_line()} train {run.family} --resume {run.folder}"
+    verb = "tune" if run.method is not None else run.task.command.format(family=run.family)
+    return f"{command_line()} {verb} --resume {run.folder}"
 
 
 def remedy(run: Run) -> str:

@@ -20,8 +20,19 @@ CHOSEN = ("batch_size", "lr", "clip", "warmup", "max_steps", "eval_every", "save
 FITTED = ("gpt", "llama")  # families whose sizes are chosen for a budget
 
 
+class Speaking:
+    """Options of a command that trains: what it says while it works."""
+
+    json: bool
+
+    def say(self, words: str) -> None:
+        """Progress: on stderr if stdout is for machines. If nobody reads it the log notices, and the run is saved."""
+        with suppress(BrokenPipeError):
+            print(words, file=sys.stderr if self.json else sys.stdout)
+
+
 @dataclass(frozen=True)
-class TrainOptions:
+class TrainOptions(Speaking):
     """`commands.train.family` adds the sizes of a family to these, as a field `sizes`."""
 
     family: ClassVar[str]
@@ -54,11 +65,6 @@ class TrainOptions:
     training: TrainConfig = field(default_factory=TrainConfig)
     given: Given = field(default_factory=Given)
     """The options with a flag or a line in the file, default or not."""
-
-    def say(self, words: str) -> None:
-        """Progress: on stderr if stdout is for machines. If nobody reads it the log notices, and the run is saved."""
-        with suppress(BrokenPipeError):
-            print(words, file=sys.stderr if self.json else sys.stdout)
 
     @property
     def planned(self) -> TrainConfig:
@@ -116,7 +122,7 @@ class TrainOptions:
 def in_toml(columns: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of columns, several with commas between them."""
     said = {name: value for name, value in columns.items() if value not in (None, ())}
-    return {name: ",".join(v) if isinstance(v, list | tuple) else v for name, v in said.items()}
+    return {name: ",".join(map(str, v)) if isinstance(v, list | tuple) else v for name, v in said.items()}
 
 
 def settled(config: TrainConfig) -> dict[str, Any]:

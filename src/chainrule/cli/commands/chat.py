@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from chainrule.types import Ids
 
 HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C ends an answer"
-Format = Literal["plain", "chatml", "llama2", "llama3", "zephyr", "gemma"]
+Format = Literal["plain", "chatml", "llama2", "llama3", "zephyr", "gemma", "roles"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,7 @@ class Conversation:
     def __init__(
         self, options: Command, model: cr.models.LanguageModel, tokenizer: cr.text.Tokenizer
     ) -> None:
+        from chainrule.generate.chat import stopping
         from chainrule.generate.session import PrefixCache, vocab_size
 
         self.options = options
@@ -135,8 +136,11 @@ class Conversation:
         self.messages.append({"role": "user", "content": message})
         self.session.keep([])
         try:
+            lead = "" if self.plain else getattr(self.format, "lead", "")
             for _ in cr.generate.run(self.session, [self.request]):
-                yield self.request.piece
+                piece = self.request.piece
+                yield piece.removeprefix(lead)
+                lead = "" if piece else lead
         finally:
             self.messages.append({"role": "assistant", "content": self.request.text})
             self.turn += 1
@@ -182,6 +186,7 @@ def is_plain(options: Command, tokenizer: cr.text.Tokenizer) -> bool:
 def chosen_format(options: Command, tokenizer: cr.text.Tokenizer) -> Renderer:
     """The format that was asked for, or the model's own, or a play with two speakers."""
     from chainrule.text.chat.formats import FORMATS, plain
+    from chainrule.text.chat.roles import own_format
 
     if is_plain(options, tokenizer):
         return plain(options.user, options.assistant)
@@ -191,17 +196,7 @@ def chosen_format(options: Command, tokenizer: cr.text.Tokenizer) -> Renderer:
         raise ConfigError("chat: ", Setting(name), f" is given {has}", *fix)
     if options.format:
         return FORMATS[options.format]
-    return cr.text.ChatTemplate(tokenizer.conventions.chat_template or "", tokenizer)
-
-
-def stopping(sampling: Sampling, tokenizer: cr.text.Tokenizer, format: Renderer) -> Sampling:
-    """The sampling of answers, which end where the format ends them."""
-    from chainrule.text.chat.formats import answer_end
-
-    end = answer_end(tokenizer, format)
-    if isinstance(end, int):
-        return replace(sampling, stop_tokens=(*sampling.stop_tokens, end))
-    return sampling if end is None else replace(sampling, stop=(*sampling.stop, end))
+    return own_format(tokenizer)
 
 
 def messages(prompt: str) -> Iterator[str]:

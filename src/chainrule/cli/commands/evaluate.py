@@ -94,15 +94,16 @@ class Command:
 
     def _evaluate(self) -> dict[str, Any]:
         from chainrule.data.read.again import as_before
-        from chainrule.runs.load import Origin, is_run, open_model, trained_on, unchanged
+        from chainrule.runs.load import Origin, is_run, open_model, task_of_run, trained_on, unchanged
 
         why = "without choices (must be with it, or left out)"
         refuse("eval", self, why, but=(*ALWAYS, "batch_size", "beam", *COLUMNS))
         if self.data is None and not is_run(self.run_folder):
             open_model(self.run_folder)  # which says what is no model at all
             raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
-        model, tokenizer, saved = open_model(self.run_folder)
-        kind = cr.tasks.task_of_model(model)
+        loaded = open_model(self.run_folder)
+        model, tokenizer, saved = loaded
+        kind = task_of_run(loaded)
         self._check_beam(kind)
         origin, config = trained_on(saved, self.run_folder) if saved else (Origin(), cr.train.TrainConfig())
         own: dict[str, Any] = {}
@@ -128,7 +129,8 @@ class Command:
                 raise ConfigError(f"eval: {size} is {value} in the data, {known} in the model")
         at_once = self.batch_size or (config.batch_size if saved else BATCH)
         batches = task.eval_batches(model, batch_size=at_once, limit=self.limit)
-        self._say_if_short(model, batches)
+        if kind is cr.tasks.LanguageModelingTask:
+            self._say_if_short(model, batches)
         with cr.autograd.precision(config.precision):
             found = task.evaluate(model, batches)
         share = task.share(model, batches)

@@ -42,6 +42,7 @@ class Command:
             raise ConfigError.of("export", said, "must be f32, or gguf")
         with Progress(f"read {self.run_folder}"):
             model, tokenizer = cr.runs.load(self.run_folder)
+            model = cr.models.tuning.merged(model)  # other programs have the model, not what was put into it
         used(self.run_folder)
         with Progress(f"write {self.out}"):
             self._write(model, tokenizer)

@@ -70,6 +70,8 @@ class Command:
     given: Given = field(default_factory=Given)
 
     def run(self) -> None:
+        from chainrule.runs.load import open_model, task_of_run
+
         prompts = (
             [self.prompt]
             if self.prompts_file is None
@@ -80,9 +82,10 @@ class Command:
             refuse(
                 "sample", self.columns, "without prompts_file (must be with a table of prompts, or left out)"
             )
-        model, tokenizer = cr.runs.load(self.run_folder)
+        loaded = open_model(self.run_folder)
+        model, tokenizer, _ = loaded
         used(self.run_folder)
-        task = cr.tasks.task_of_model(model)
+        task = task_of_run(loaded)
         options = self._options(task)
         if isinstance(model, cr.models.LanguageModel):
             options = self._for_model(options, tokenizer, prompts)

@@ -23,6 +23,9 @@ def in_words(run: cr.runs.Run, result: Result) -> list[str]:
         by = "" if best.score is None else f" by {run.task.scored}"
         said = f"best{by} at step {best.step:,}, {bits(run, best.loss)}"
         lines.append(f"{said}: sample, eval and export take that one")
+    if general := run.trainer.general:
+        now = "" if general.last is None else f", {general.last:.4f} at the last evaluation"
+        lines.append(f"loss on the old task: {general.before:.4f} before tuning{now}")
     if best.score is not None:
         lines.append(_scored(run, best.step, best.score, compared=not result.interrupted))
     if result.interrupted:  # half a training is not compared with what was forecast of a whole one
@@ -73,4 +76,6 @@ def summary(run: cr.runs.Run, result: Result) -> dict[str, Any]:
         found |= {"best_step": best.step, "best_loss": best.loss}
     if best.score is not None:
         found["best_score"] = best.score
+    if general := run.trainer.general:
+        found |= {"general_before": general.before, "general_after": general.last}
     return {**found, "interrupted": result.interrupted}

@@ -8,6 +8,7 @@ remains (best-fit decreasing; Ding et al. 2024, "Fewer truncations improve langu
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,18 @@ from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
 from chainrule.types import IGNORE, Ids
+
+
+class Packed(NamedTuple):
+    """Rows of several texts, which do not see each other: 1 for the first of a row, 2 for the second, 0 for padding."""
+
+    ids: Ids  # (B, T)
+    segments: Ids  # (B, T)
+
+    @classmethod
+    def alone(cls, ids: Ids) -> Packed:
+        """Rows of one text each."""
+        return cls(ids, np.ones_like(ids))
 
 
 class PackedBatches(BatchSource):
@@ -31,7 +44,7 @@ class PackedBatches(BatchSource):
 
     def __init__(self, documents: Encoded, *, batch_size: int, block_size: int, seed: int = 0) -> None:
         check_sizes(batch_size, block_size)
-        self.ids = documents.ids
+        self.ids = self.learned = documents.ids
         self.batch_size = batch_size
         self.block_size = block_size
         pairs = np.maximum(documents.lengths - 1, 0)
@@ -45,17 +58,20 @@ class PackedBatches(BatchSource):
     def tokens(self) -> int:
         return max(1, round(self.batch_size * int(self.lengths.sum()) / len(self.rows)))
 
-    def batch(self, step: int) -> tuple[Ids, Ids]:
+    def batch(self, step: int) -> tuple[Any, Ids]:
         """inputs (B, T) and targets (B, T)"""
-        inputs = np.full((self.batch_size, self.block_size), PAD, np.int32)
+        rows = [self.row(int(row)) for row in self.order.batch(step, self.batch_size)]
+        return np.stack([inputs for inputs, _ in rows]), np.stack([targets for _, targets in rows])
+
+    def row(self, number: int) -> tuple[Ids, Ids]:
+        """inputs (T,) and targets (T,) of a row"""
+        inputs, place = np.full(self.block_size, PAD, np.int32), 0
         targets = np.full_like(inputs, IGNORE)
-        for b, row in enumerate(self.order.batch(step, self.batch_size)):
-            place = 0
-            for piece in self.rows[row]:
-                start, length = int(self.starts[piece]), int(self.lengths[piece])
-                inputs[b, place : place + length] = self.ids[start : start + length]
-                targets[b, place : place + length] = self.ids[start + 1 : start + length + 1]
-                place += length
+        for piece in self.rows[number]:
+            start, length = int(self.starts[piece]), int(self.lengths[piece])
+            inputs[place : place + length] = self.ids[start : start + length]
+            targets[place : place + length] = self.learned[start + 1 : start + length + 1]
+            place += length
         return inputs, targets
 
     def segments(self, step: int) -> Ids:

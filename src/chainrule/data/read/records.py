@@ -1,4 +1,6 @@
-"""Records with fields: objects of a .jsonl, rows of a .csv or .tsv, records of a .parquet; each also compressed.
+"""Records with fields: objects of a .jsonl or of a .json list, rows of a .csv or .tsv, records of a .parquet.
+
+Each may be compressed too.
 
 A broken file is a DataError that names the file and the line.
 """
@@ -7,12 +9,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from chainrule.data.read.dialect import dialect
-from chainrule.data.read.files import is_packed, lines, reading, too_large, unpack_limit
+from chainrule.data.read.files import is_packed, lines, read_text, reading, too_large, unpack_limit
 from chainrule.errors import ConfigError, DataError, kind_of
 
 Record = dict[str, Any]
@@ -31,7 +34,9 @@ def records(path: Path) -> Iterator[tuple[int, Record]]:
         return parquet(path)
     if kind(path) == ".jsonl":
         return objects(path)
-    raise DataError(f"{path}: not a known format of records (must be .jsonl, .csv, .tsv or .parquet)")
+    if kind(path) == ".json":
+        return listed(path)
+    raise DataError(f"{path}: not a known format of records (must be .jsonl, .json, .csv, .tsv or .parquet)")
 
 
 def objects(path: Path) -> Iterator[tuple[int, Record]]:
@@ -47,6 +52,34 @@ def objects(path: Path) -> Iterator[tuple[int, Record]]:
         if not isinstance(record, dict):
             raise DataError(f"{where} holds {kind_of(record)} (must be an object per line)")
         yield number, record
+
+
+def listed(path: Path) -> Iterator[tuple[int, Record]]:
+    """The objects of a list in a .json, each with the line where it begins."""
+    text, decoder, blank = read_text(path), json.JSONDecoder(), re.compile(r"\s*")
+
+    def after(place: int) -> int:
+        return blank.match(text, place).end()  # type: ignore[union-attr]  # which matches nothing too
+
+    place, line, counted = after(0), 1, 0
+    if text[place : place + 1] != "[":
+        raise DataError(
+            f"{path}: does not begin with [ (must be a list of objects; for one per line, .jsonl)"
+        )
+    place = after(place + 1)
+    while text[place : place + 1] != "]":
+        line, counted = line + text.count("\n", counted, place), place
+        try:
+            record, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}: the record in line {line} is not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise DataError(f"{path}: line {line} holds a {type(record).__name__} (must be an object)")
+        yield line, record
+        place = after(end)
+        if text[place : place + 1] not in (",", "]"):
+            raise DataError(f"{path}: the record in line {line} is not followed by a comma or ] (must be)")
+        place = after(place + 1) if text[place] == "," else place
 
 
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -27,7 +27,7 @@ ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 def to_files(model: Model, arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
     """The content of `config.json` and `model.safetensors`: Hugging Face's form, or our own if they lack the model.
 
-    `arrays` are those of the model, or copies.
+    `arrays` are those of the model, or copies; or none, if only the config is wanted.
     """
     module = _module(model)
     config = None if module is None else module.write_config(model.config)
@@ -35,7 +35,8 @@ def to_files(model: Model, arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
         return describe(model), arrays
     names = [name for name, family in KNOWN.items() if family.model is type(model)]
     ours = config.get("chainrule", {}) | ({"family": names[0]} if names else {})
-    return config | {"dtype": "float32", "chainrule": ours}, module.write_weights(arrays, model.config)
+    weights = module.write_weights(arrays, model.config) if arrays else {}
+    return config | {"dtype": "float32", "chainrule": ours}, weights
 
 
 def family_name(config: Mapping[str, Any]) -> Any:

@@ -26,9 +26,9 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array, Shape
-from chainrule.errors import ShapeError
+from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.model import Config, Model
-from chainrule.nn import DistanceBias, Dropout, Embedding, Layer, LayerNorm, Linear
+from chainrule.nn import DistanceBias, Dropout, Embedding, KeyValuePrefix, Layer, LayerNorm, Linear
 from chainrule.nn.activation import Activation
 from chainrule.nn.attention import attend
 from chainrule.nn.init import normal
@@ -136,6 +136,7 @@ class SelfAttention(Layer):
         C = config.n_embd
         self.n_head = config.n_head
         self.dropout = config.dropout
+        self.prefix: KeyValuePrefix | None = None
         self.query = Linear(C, C, init=init)
         self.key = Linear(C, C, init=init)
         self.value = Linear(C, C, init=init)
@@ -148,16 +149,15 @@ class SelfAttention(Layer):
             project(hidden).reshape(*shape).transpose(0, 2, 1, 3)  # (B, H, T, D)
             for project in (self.query, self.key, self.value)
         )
+        visible = None if mask is None else mask[:, None, None, :]
+        if self.prefix is not None:
+            if bias is not None:
+                rule = "must be a BERT without a bias by distance: a prefix has no distance"
+                raise ConfigError(f"prefix: this model has relative_buckets ({rule})")
+            k, v = self.prefix(k, v)
+            visible = self.prefix.visible(visible)
         drop = self.dropout if self.training else 0.0
-        mixed = attend(
-            q,
-            k,
-            v,
-            bias,
-            mask=None if mask is None else mask[:, None, None, :],
-            dropout=drop,
-            key=next_key("dropout") if drop else None,
-        )
+        mixed = attend(q, k, v, bias, mask=visible, dropout=drop, key=next_key("dropout") if drop else None)
         return mixed.transpose(0, 2, 1, 3).reshape(B, T, C)
 
 

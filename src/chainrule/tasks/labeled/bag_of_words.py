@@ -32,7 +32,9 @@ class BagOfWordsTask(ClassificationTask):
         return WordTokenizer.train(texts, VOCABULARY, min_count=RARE, lowercase=True)
 
     @classmethod
-    def suited(cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
+    def suited(
+        cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
+    ) -> Suited:
         """By the number of texts to train on."""
         return for_bag_of_words(training_texts(data))
 

@@ -94,7 +94,9 @@ class ClassificationTask(Task):
         return sizes | {"labels": tuple(self.names)}
 
     @classmethod
-    def suited(cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
+    def suited(
+        cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
+    ) -> Suited:
         """By the number of texts to train on."""
         found = for_bert(training_texts(data), trained=start is not None, frozen=frozen)
         return found._replace(sizes={}) if type(start) is BERTClassifier else found  # it has its head

@@ -37,7 +37,9 @@ class TaggingTask(ClassificationTask):
         """There is nothing to count."""
 
     @classmethod
-    def suited(cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
+    def suited(
+        cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
+    ) -> Suited:
         """Every word is an example: the usual sizes will do."""
         return Suited({}, {})
 

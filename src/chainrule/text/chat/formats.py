@@ -29,6 +29,11 @@ class Renderer(Protocol):
     def render(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> str:
         """The conversation as text; with `add_generation_prompt` it ends where the answer begins."""
 
+    def render_all(
+        self, conversations: Sequence[Sequence[Message]], *, add_generation_prompt: bool = False
+    ) -> list[str]:
+        """Many conversations."""
+
 
 @dataclass(frozen=True)
 class ChatFormat:
@@ -50,6 +55,11 @@ class ChatFormat:
     strip: bool = True
     """White space around contents is left out."""
 
+    @property
+    def lead(self) -> str:
+        """What stands before an answer and is written by the model, such as a space; it is no part of the content."""
+        return self.assistant.removeprefix(self.answer).partition(CONTENT)[0]
+
     def render(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> str:
         shapes = {"user": self.user, "assistant": self.assistant, "system": self.system}
         parts, waiting = [], ""
@@ -63,6 +73,11 @@ class ChatFormat:
             else:
                 parts.append(turn)
         return "".join(parts) + (self.answer if add_generation_prompt else "")
+
+    def render_all(
+        self, conversations: Sequence[Sequence[Message]], *, add_generation_prompt: bool = False
+    ) -> list[str]:
+        return [self.render(each, add_generation_prompt=add_generation_prompt) for each in conversations]
 
 
 def plain(user: str, assistant: str) -> ChatFormat:
@@ -101,6 +116,12 @@ FORMATS = {
         user="<start_of_turn>user\n{content}<end_of_turn>\n",
         assistant="<start_of_turn>model\n{content}<end_of_turn>\n",
         answer="<start_of_turn>model\n",
+    ),
+    "roles": ChatFormat(  # that of models which are tuned here: `roles`
+        system="<|system|> {content} ",
+        user="<|user|> {content} ",
+        assistant="<|assistant|> {content}<|end|>",
+        answer="<|assistant|>",
     ),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -27,31 +28,42 @@ def prompt_ids(tokenizer: Tokenizer, text: str, *, special: bool = False) -> Ids
     >>> prompt_ids(tokenizer, "a<|end|>", special=True).tolist() == [256, *tokenizer.encode("a"), 257]
     True
     """
-    ids = _marked_ids(tokenizer, text) if special else tokenizer.encode(text)
+    ids = marked_ids(tokenizer, text) if special else tokenizer.encode(text)
     c = tokenizer.conventions
     first = np.array([c.bos], np.int32) if c.add_bos and c.bos is not None else tokenizer.encode("")
     begun = np.array_equal(ids[: len(first)], first)  # the text may name bos itself, as chat templates do
     return ids if begun else np.concatenate([first, ids])
 
 
-def _marked_ids(tokenizer: Tokenizer, text: str) -> Ids:
-    """Names of special tokens become these tokens, the longest name first."""
-    if isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text:
-        return tokenizer.encode(text, special="all")  # which knows where spaces belong beside them
+def marked_ids(tokenizer: Tokenizer, text: str, *, inside: bool = False) -> Ids:
+    """Names of special tokens become these tokens, the longest name first; a text `inside` continues another."""
+    if (
+        isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text
+    ):  # it knows where spaces belong beside them
+        encode = tokenizer.encode_inside if inside else tokenizer.encode
+        return encode(text, special="all")
     special, first = tokenizer.special_ids, len(tokenizer.encode(""))
     parts = names_in(tokenizer).split(text)  # text and names in turn
     ids: list[Ids] = []
     for place, part in enumerate(parts):
+        plain = part.replace(SHIELD, "")
         if place % 2:
             ids.append(np.array([special[part]], np.int32))
-        elif part:
-            ids.append(tokenizer.encode(part.replace(SHIELD, ""))[first:])
+        elif plain:
+            ids.append(
+                tokenizer.encode_inside(plain) if inside and not place else tokenizer.encode(plain)[first:]
+            )
     return np.concatenate(ids) if ids else np.empty(0, np.int32)
 
 
 def names_in(tokenizer: Tokenizer) -> re.Pattern[str]:
     """An expression that finds the names of special tokens."""
-    names = sorted(tokenizer.special_ids, key=len, reverse=True)
+    return _finder(tuple(tokenizer.special_ids))
+
+
+@lru_cache(maxsize=8)  # every message needs it
+def _finder(known: tuple[str, ...]) -> re.Pattern[str]:
+    names = sorted(known, key=len, reverse=True)
     return re.compile(f"({'|'.join(map(re.escape, names))})(?!{SHIELD})" if names else "((?!))")
 
 

@@ -5,7 +5,7 @@ text -> added tokens are found -> normalizer -> pre-tokenizer -> model -> ids ->
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -96,8 +96,9 @@ class PipelineTokenizer(Tokenizer):
         names = check_special(special, self.special_tokens)
         return np.array(self._ids(text, frozenset(names), first=True), np.int32)
 
-    def encode_inside(self, text: str) -> Ids:
-        return np.array(self._ids(text, frozenset(), first=False), np.int32)
+    def encode_inside(self, text: str, *, special: Collection[str] | Literal["all"] = ()) -> Ids:
+        names = check_special(special, self.special_tokens)
+        return np.array(self._ids(text, frozenset(names), first=False), np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text"""
@@ -107,6 +108,12 @@ class PipelineTokenizer(Tokenizer):
     @property
     def spellings(self) -> list[str] | None:
         return None if self.decoder is None or isinstance(self.model, WordPiece) else self.tokens
+
+    def extended(self, names: Sequence[str]) -> PipelineTokenizer:
+        more = [AddedToken(self.vocab_size + i, name, special=True) for i, name in enumerate(names)]
+        known = self.to_dict()
+        added = [*known["added_tokens"], *(token.to_dict() for token in more)]
+        return self.from_dict(known | {"added_tokens": added})
 
     def to_dict(self) -> dict[str, Any]:
         parts = {name: getattr(self, name) for name in PARTS}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, make_dataclass
 from functools import partial
 from pathlib import Path
@@ -94,34 +93,9 @@ class Train(TrainOptions):
 
     def _train(self, *, alone: bool = True) -> None:
         """Train one run and say what it reached; with `alone` the summary for machines is of it."""
-        from rich.console import Console
+        from chainrule.cli.render.training import train
 
-        from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
-        from chainrule.cli.render.result import in_words, next_command, summary
-        from chainrule.cli.render.show import size
-        from chainrule.train.skips import Diverged
-
-        run = self._run()
-        self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
-        if self.resume:
-            renew_settings(run)
-            self.say(continuation(run))
-        try:
-            result = run.train(Console(stderr=self.json, highlight=False))
-        except Diverged as error:
-            raise Diverged(*error.args, remedy(run)) from error
-        said = json.dumps(summary(run, result)) if self.json else "\n".join(in_words(run, result))
-        if self.json and not alone:
-            said = ""  # of several seeds there is one summary, at the end
-        if result.interrupted:
-            with suppress(OSError):  # of a terminal that was closed
-                print(said, end="\n" * bool(said))
-                saved = f"interrupted after step {result.steps:,}, which is saved"
-                self.say(f"{saved}; resume with: {command_for(run)}")
-            raise SystemExit(130)
-        print(said, end="\n" * bool(said))
-        if not self.json and alone:
-            print(next_command(run))
+        train(self._run(), self, alone=alone)
 
     def _run(self, *, draft: bool = False) -> Run:
         """The run that is resumed, or a new one; a draft is not written."""

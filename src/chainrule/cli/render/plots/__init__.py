@@ -34,6 +34,9 @@ FIGURES = {
     "attention-maps": ("attention", "attention_maps", "who attends to whom, head by head"),
     "attention-growth": ("attention", "time_growth", "the time of attention for n, 2n, 4n ... tokens"),
     "positions": ("attention", "positions", "sinusoidal positions as a picture, and their frequencies"),
+    "power-law": ("scaling", "power_law", "a power law on plain and on logarithmic axes"),
+    "allocation": ("scaling", "allocation", "how large a model to train with a budget, by three rules"),
+    "emergence": ("scaling", "emergence", "steady progress that a threshold makes look sudden"),
     "recurrence": ("recurrence", "unrolled", "an unrolled recurrent network and its gradients through time"),
 }
 """name -> (module, function, what it shows)"""

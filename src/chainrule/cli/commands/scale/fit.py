@@ -1,0 +1,95 @@
+"""`chainrule scale fit`"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import File
+from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.scaling import fit_in_words
+from chainrule.errors import ConfigError
+from chainrule.files import new_file
+from chainrule.validate import Check
+
+
+@dataclass(frozen=True)
+class Command:
+    """Fit a scaling law to a table of runs, with intervals, and say how far it can be trusted.
+
+    The table has a header and a row per run. Of params, tokens and flops two are enough: flops = 6 x params x tokens.
+
+    Example: chainrule scale fit runs.csv --params N --flops C --loss loss --form chinchilla --out fit.json
+    """
+
+    table: Annotated[Path, Argument("FILE.csv")]
+    """A .csv or .tsv with a header."""
+    loss: str = "loss"
+    """The column of losses, in nats."""
+    params: str | None = None
+    """The column of parameters."""
+    tokens: str | None = None
+    """The column of training tokens."""
+    flops: str | None = None
+    """The column of training compute, in FLOPs."""
+    form: str = "chinchilla"
+    """chinchilla: E + A/N^alpha + B/D^beta. kaplan: the joint law without a floor. power: a straight line on
+    logarithmic axes. floor: a power law above an irreducible loss. isoflop: parabolas at equal compute. envelope: the
+    runs that none beats."""
+    of: str = "params"
+    """The quantity of a law in one of them (power, floor): params, tokens or flops."""
+    where: tuple[str, ...] = ()
+    """Of all rows those with this value in a column, as in dataset=c4; several of them for several columns."""
+    drop_highest: int = 0
+    """Leave out this many runs of the highest loss."""
+    resamples: int = 400
+    """How often the runs are resampled for the intervals."""
+    seed: int = 0
+    """Seed of the resampling."""
+    out: Annotated[Path | None, File] = None
+    """Write the fit to this file, for `chainrule scale predict`."""
+    plot: Annotated[Path | None, File] = None
+    """Draw the runs and the law into this .png, .svg or .pdf."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def run(self) -> None:
+        from chainrule.scaling.fits.report import fit
+        from chainrule.scaling.fits.table import Runs
+
+        check = Check("scale fit", self)
+        check.at_least(20, "resamples")
+        check.at_least(0, "drop_highest")
+        check.seed()
+        columns = {name: getattr(self, name) for name in ("loss", "params", "tokens", "flops")}
+        given = {name: column for name, column in columns.items() if column}
+        if len(given) < 2:
+            raise ConfigError("scale fit: no column of sizes (give --params, --tokens or --flops, by name)")
+        with Progress("fitting") as progress:
+            runs = Runs.read(self.table, given, self._where()).without_highest(self.drop_highest)
+            found = fit(
+                runs, self.form, self.of, resamples=self.resamples, seed=self.seed,
+                tell=lambda done, total: progress.say(f"{done:,} of {total:,} resamples"),
+            )  # fmt: skip
+        text = json.dumps(found.to_dict())
+        if self.out:
+            with new_file(self.out, replace=True) as file:
+                file.write(text.encode() + b"\n")
+        if self.plot:
+            from chainrule.cli.render.plots.canvas import save
+            from chainrule.cli.render.plots.scaling import fitted
+
+            save(fitted(found, runs), self.plot)
+        print(text if self.json else fit_in_words(found))
+        if self.out and not self.json:
+            print(f"predict with: chainrule scale predict {self.out} --params N --tokens D")
+
+    def _where(self) -> dict[str, str]:
+        """COLUMN=VALUE, taken apart"""
+        for said in self.where:
+            if "=" not in said:
+                raise ConfigError.of("scale fit", {"where": said}, "must be COLUMN=VALUE")
+        return dict(said.split("=", 1) for said in self.where)

@@ -1,0 +1,54 @@
+"""A language model with more tokens than it has learned: rows for them in its embedding and its head.
+
+A new row is the mean of the old ones and a little noise. So a new token is expected as much as any other, changes the
+meaning of no text by its size, and no two new ones are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError
+from chainrule.models.language_model import TransformerLM
+from chainrule.models.model import Model
+from chainrule.random import generator
+
+NOISE = 0.1  # of the spread of the old rows
+
+
+def with_tokens(model: Model, tokens: int, added: int, seed: int = 0) -> TransformerLM:
+    """The model for a vocabulary of `tokens`, of which the last `added` are new.
+
+    Rows that the model has to spare are used before it grows.
+
+    >>> import chainrule as cr
+    >>> model = cr.models.make("gpt", n_layer=1, n_head=2, n_embd=8, vocab_size=10)
+    >>> cr.models.with_tokens(model, 12, added=2).config.vocab_size
+    12
+    """
+    if not isinstance(model, TransformerLM):
+        rule = "must be a transformer that writes, such as a gpt or a llama"
+        raise ConfigError(f"{type(model).__name__}: takes no new tokens ({rule})")
+    rows, known = model.config.vocab_size, tokens - added
+    if known > rows:
+        raise ConfigError(f"new tokens: {known} were known, the model has {rows} rows (must not be more)")
+    grown = type(model)(replace(model.config, vocab_size=max(rows, tokens)))
+    matrices = {id(model.embedding.weight), id(model.head.weight)}
+    names = [name for name, param in model.named_parameters() if id(param) in matrices]
+    state = model.state()
+    for place, name in enumerate(names):
+        state[name] = _with_rows(state[name], known, tokens, seed, place)
+    grown.load(state)
+    return grown.train(model.training)
+
+
+def _with_rows(matrix: Array, known: int, tokens: int, seed: int, place: int) -> Array:
+    """matrix (V, C) -> (max(V, tokens), C), with new rows from `known` on"""
+    old = matrix[:known]
+    mean = old.mean(axis=0, dtype=np.float64)
+    noise = generator("new tokens", place, seed=seed).standard_normal((tokens - known, matrix.shape[1]))
+    new = (mean + NOISE * float((old - mean).std()) * noise).astype(matrix.dtype)
+    return np.concatenate([old, new, matrix[tokens:]])

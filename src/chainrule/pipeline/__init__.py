@@ -1,0 +1,13 @@
+"""From a text to an aligned model in one go: every stage an ordinary run, and a report of what each has changed.
+
+`stages` trains, `rule` judges the answers of which preferences are made, `compare` and `report` measure and tell.
+"""
+
+from chainrule import lazy
+from chainrule.pipeline.config import QUICK, PipelineConfig
+from chainrule.pipeline.report import report
+from chainrule.pipeline.stages import run_pipeline
+
+__all__ = ["QUICK", "PipelineConfig", "report", "run_pipeline"]
+
+lazy.names(__name__)

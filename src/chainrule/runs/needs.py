@@ -1,0 +1,39 @@
+"""What a task needs beside its data: other models by their paths, and functions, which a run keeps by name only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chainrule.errors import CheckpointError, ConfigError, Setting
+from chainrule.runs.load import load, this_version
+from chainrule.tasks.task import NamedModel
+
+
+def named_model(path: str | Path | NamedModel) -> NamedModel:
+    """The model at a path."""
+    return path if isinstance(path, NamedModel) else NamedModel(str(Path(path).absolute()), *load(path))
+
+
+def same_model(folder: str | Path, facts: Mapping[str, Any]) -> NamedModel:
+    """The model that a run has used so far; it can continue with no other."""
+    with this_version(folder):
+        path, expected = str(facts["path"]), str(facts["sha256"])
+    found = named_model(path)
+    if found.facts["sha256"] != expected:
+        rule = "put the old one back, or begin a new run"
+        raise CheckpointError(f"{folder}: the model {path} has changed since the run began ({rule})")
+    return found
+
+
+def same_functions(
+    folder: str | Path, names: Mapping[str, str | None], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The functions of a run, given again: their names alone would mean to run code that a file names."""
+    for option, name in names.items():
+        if name is not None and given.get(option) is None:
+            raise ConfigError(
+                f"{folder}: uses a function of yours, {name} (give it again: ", Setting(option), f" {name})"
+            )
+    return {option: given[option] for option, name in names.items() if name is not None}

@@ -1,0 +1,26 @@
+"""Policies answer prompts as they were trained to: in the chat format of their tokenizer, if it has one."""
+
+from __future__ import annotations
+
+from chainrule.generate import Sampling
+from chainrule.generate.healing import Prompt
+from chainrule.tasks.instruction import InstructionTask
+from chainrule.tasks.writing import WritingTask
+from chainrule.text import Tokenizer
+
+
+class AnsweringTask(WritingTask):
+    """A task of language models that answer, with or without a chat format."""
+
+    @classmethod
+    def begun(cls, tokenizer: Tokenizer, prompt: str, special: bool) -> Prompt:
+        begin = InstructionTask if _chats(tokenizer) else WritingTask
+        return begin.begun(tokenizer, prompt, special)
+
+    @classmethod
+    def ended(cls, tokenizer: Tokenizer, sampling: Sampling) -> Sampling:
+        return InstructionTask.ended(tokenizer, sampling) if _chats(tokenizer) else sampling
+
+
+def _chats(tokenizer: Tokenizer) -> bool:
+    return tokenizer.conventions.chat_template is not None

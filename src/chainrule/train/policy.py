@@ -1,0 +1,118 @@
+"""Policy gradients as an ordinary training: a step is a rollout and its updates.
+
+A checkpoint keeps, beside the policy, what else a step depends on: the optimizer, the value head, and β if it adapts.
+What is drawn in step n depends on the seed and n alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from chainrule.align.policy_gradient import PolicyGradient
+from chainrule.autograd import precision
+from chainrule.autograd.types import Array
+from chainrule.data import BatchSource
+from chainrule.doctor import Finding
+from chainrule.errors import ConfigError
+from chainrule.optim import AdamW
+from chainrule.tasks.preferences.policy import PolicyTask
+from chainrule.tasks.task import EvalBatches
+from chainrule.train.config import TrainConfig
+from chainrule.train.log import Logger, Scores
+from chainrule.train.precision import NoScale
+from chainrule.train.skips import Skips
+from chainrule.train.step import GoingOn, GradientStep
+from chainrule.train.trainer import Trainer
+
+BESIDE, BETA = "beside.", "beta"  # names in the file of the optimizer
+SHOWN = ("objective/scores", "objective/kl", "val/answer_length")  # of an evaluation
+HELD_OUT = 1 << 40  # the number of rollouts that are not of a step: the same draws in every evaluation
+
+
+class PolicyStep(GradientStep):
+    """A rollout of the policy, its scores, and several updates."""
+
+    def __init__(self, method: PolicyGradient, batches: BatchSource, config: TrainConfig) -> None:
+        for name, wanted in (("accumulate", 1), ("ema", 0.0)):
+            if getattr(config, name) != wanted:
+                raise ConfigError.of("ppo", {name: getattr(config, name)}, f"must be {wanted}")
+        if config.precision == "fp16":
+            raise ConfigError.of(
+                "ppo", {"precision": "fp16"}, "must be fp32 or bf16: there is no loss to scale"
+            )
+        self.method = method
+        self.model = method.learner
+        self.batches = batches
+        self.config = config
+        self.scale = NoScale()
+        self.skips = Skips()
+        self.uniform = math.inf  # rewards have no unit: nothing is known of a loss
+        betas = (0.9, config.beta2)
+        self.optimizer = AdamW(self.model.parameters(), config.lr, betas, weight_decay=config.weight_decay)
+        method.optimizer = self.optimizer
+
+    def __call__(self, number: int, lr: float, going_on: GoingOn = lambda said: True) -> tuple[float, float]:
+        self.rate = lr
+        with precision(self.config.precision):
+            self.metrics = self.method.step(self.batches.batch(number)[0], number, lr)
+        return self.metrics["loss/total"], self.metrics["policy/grad_norm"]
+
+    def arrays(self) -> Mapping[str, Any]:
+        beside = {BESIDE + name: array for name, array in self.model_beside().items()}
+        return dict(self.optimizer.state()) | beside | {BETA: np.array([self.method.beta])}
+
+    def model_beside(self) -> dict[str, Array]:
+        """What learns beside the policy."""
+        return self.method.learner.beside()
+
+    def load(self, arrays: Mapping[str, Any]) -> None:
+        left = dict(arrays)
+        self.method.beta = float(left.pop(BETA)[0])
+        for name, array in self.model_beside().items():
+            array[...] = left.pop(BESIDE + name)
+        self.model.parameters().changed()
+        self.optimizer.load(left)
+
+
+class PolicyTrainer(Trainer):
+    """Evaluates a policy by its answers to prompts that are held back: the loss is minus the objective."""
+
+    step: PolicyStep
+    judged: Scores
+
+    def evaluate(self) -> float:
+        """Minus reward - β KL, with the same draws each time."""
+        with precision(self.config.precision):
+            self.judged = self.step.method.evaluate(self.eval_batches[0][0], HELD_OUT)
+        found = self.judged["objective/rlhf_reward"]
+        return math.nan if found is None else -found
+
+    def scores(self) -> Scores:
+        """What the evaluation has found."""
+        return {name: self.judged[name] for name in SHOWN}
+
+    def entropy(self) -> None:
+        """It is among the scores."""
+
+    def examine(self, *, fresh: bool = True) -> list[Finding]:
+        """There are no targets to look at before the policy has written something."""
+        return []
+
+    def _look(self, log: Logger, loss: float, norm: float, lr: float) -> None:
+        """Losses of policy gradients go up and down by nature: what is to be watched is in the metrics."""
+        log.note(self.steps, dict(self.step.metrics))
+
+
+def policy_trainer(
+    task: PolicyTask, model: Any, batches: Any, held_out: EvalBatches, config: TrainConfig
+) -> PolicyTrainer:
+    """The trainer of a policy."""
+    method = task.policy_gradient(model, config)
+    step = PolicyStep(method, batches, config)
+    return PolicyTrainer(
+        method.learner, batches, held_out, config, task.tokenizer, step, task.scores, best_by_score=False
+    )

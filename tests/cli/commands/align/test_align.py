@@ -1,0 +1,135 @@
+"""`chainrule align`: from a base and a file to a run that can be resumed, evaluated and sampled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chainrule as cr
+from chainrule.cli.main import main
+from tests.tasks.preferences.helpers import base, preferences
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    preferences(tmp_path)
+    model, tokenizer = base()
+    cr.io.save_pretrained(model, tokenizer, tmp_path / "base")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["dpo", "reward"])
+def test_from_a_base_to_a_run_and_on(folder: Path, method: str, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["--max-steps", "6", "--eval-every", "3", "--json"]
+    main(["align", method, "base", "preferences.jsonl", "--out", "run", *common])
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert found["steps"] == 6 and found["model"] == {"dpo": "gpt", "reward": "gpt-reward"}[method]
+    main(["align", method, "--resume", "run", "--max-steps", "9", "--json"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 9
+    main(["align", method, "--config", "run/config.toml", "--out", "again", "--max-steps", "2", "--json"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 2
+    main(["sample", "run", "--prompt", "say 3: ", *(["--max-new-tokens", "3"] if method == "dpo" else [])])
+    assert "say 3:" in capsys.readouterr().out
+
+
+@pytest.mark.requirement("R-411")
+def test_ppo_with_a_reward_model_and_with_a_function(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["align", "reward", "base", "preferences.jsonl", "--out", "reward", "--max-steps", "4", "--json"])
+    common = [
+        "base",
+        "preferences.jsonl",
+        "--max-new-tokens",
+        "4",
+        "--batch-size",
+        "4",
+        "--max-steps",
+        "3",
+        "--json",
+    ]
+    capsys.readouterr()
+    main(["align", "ppo", *common, "--reward", "reward", "--out", "ppo", "--target-kl", "0.5"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 3
+    main(["align", "ppo", "--resume", "ppo", "--max-steps", "4", "--json"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 4
+    main(["align", "ppo", "--config", "ppo/config.toml", "--out", "again", "--json"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 4
+    (folder / "my_rewards.py").write_text(
+        "def short(prompts, answers):\n    return [-len(answer) for answer in answers]\n", encoding="utf-8"
+    )
+    main(
+        [
+            "align",
+            "ppo",
+            *common,
+            "--reward-function",
+            "my_rewards:short",
+            "--method",
+            "grpo",
+            "--out",
+            "grpo",
+        ]
+    )
+    assert json.loads(capsys.readouterr().out)["steps"] == 3
+    assert "my_rewards" not in (folder / "grpo" / "config.toml").read_text(encoding="utf-8")
+    said = refused(capsys, "align", "ppo", "--resume", "grpo", "--max-steps", "4")
+    assert "give it again: --reward-function my_rewards:short" in said
+    main(
+        [
+            "align",
+            "ppo",
+            "--resume",
+            "grpo",
+            "--max-steps",
+            "4",
+            "--reward-function",
+            "my_rewards:short",
+            "--json",
+        ]
+    )
+    assert json.loads(capsys.readouterr().out)["steps"] == 4
+    for name, rule in (
+        ("my_rewards", "must be MODULE:NAME"),
+        ("my_rewards:long", "no such function"),
+        ("no_such:x", "No module"),
+    ):
+        said = refused(capsys, "align", "ppo", *common, "--reward-function", name, "--out", "none")
+        assert "--reward-function" in said and rule in said
+
+
+def test_the_settings_suit_the_number_of_pairs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["align", "dpo", "base", "preferences.jsonl"])
+    saved = cr.runs.Run.resume("runs/dpo").trainer.config
+    assert (saved.max_steps, saved.batch_size, saved.lr, saved.weight_decay) == (21, 16, 5e-5, 0.0)
+    out = capsys.readouterr().out
+    assert "(a guess: 0.6931)" in out and "generate text with" in out
+
+
+def test_what_is_refused_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "align", "dpo", "base")
+    assert said == "error: align dpo: FILE is missing (give BASE and FILE, or --resume RUN)\n"
+    said = refused(capsys, "align", "dpo", "base", "preferences.jsonl", "--loss", "ipoo")
+    assert "--loss" in said and "did you mean ipo?" in said
+    with (folder / "preferences.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"prompt": "say 1: ", "chosen": "red", "rejected": "red"}\n')
+    said = refused(capsys, "align", "reward", "base", "preferences.jsonl")
+    assert "line 121: chosen and rejected are the same" in said and "--skip-ties" in said
+    main(["align", "reward", "base", "preferences.jsonl", "--skip-ties", "--out", "run", "--max-steps", "2"])
+    said = refused(capsys, "align", "dpo", "--resume", "run")
+    assert "run is not a run of align dpo" in said and "align reward --resume run" in said
+    said = refused(capsys, "align", "reward", "--resume", "run", "--center", "0.5")
+    assert "--center is 0.5, in the run 0.0 (leave it out)" in said
+    said = refused(capsys, "align", "reward", "base", "preferences.jsonl", "--resume", "run")
+    assert "BASE is base, the run in run has its own (leave it out)" in said

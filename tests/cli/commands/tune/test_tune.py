@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chainrule as cr
+from chainrule.cli.main import main
+from tests.runs.survivors import write_data
+
+STEPS = [
+    "--max-steps",
+    "4",
+    "--batch-size",
+    "2",
+    "--eval-every",
+    "2",
+    "--save-every",
+    "2",
+    "--eval-windows",
+    "4",
+]
+SIZES = ["--n-layer", "1", "--n-head", "2", "--n-embd", "8", "--block-size", "16"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small bases of four families, and data for them."""
+    made = tmp_path_factory.mktemp("tune")
+    write_data(made)
+    text, pairs = str(made / "text.txt"), str(made / "pairs.jsonl")
+    main(["train", "gpt", text, *SIZES, *STEPS, "--lr", "2e-3", "--out", str(made / "gpt")])
+    main(
+        [
+            "train",
+            "llama",
+            text,
+            *SIZES,
+            *STEPS,
+            "--n-kv-head",
+            "1",
+            "--n-hidden",
+            "8",
+            "--out",
+            str(made / "llama"),
+        ]
+    )
+    main(["train", "bert", text, *SIZES, *STEPS, "--n-hidden", "8", "--out", str(made / "bert")])
+    main(["train", "seq2seq", pairs, *SIZES, *STEPS, "--out", str(made / "seq2seq")])
+    return made
+
+
+def tune(folder: Path, base: str, data: str, out: Path, *words: str) -> None:
+    main(["tune", str(folder / base), str(folder / data), *STEPS, "--out", str(out), *words])
+
+
+@pytest.mark.requirement("R-387", "R-390")
+def test_the_command_that_others_script_against(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "tuned"
+    words = ["--method", "lora", "--rank", "2", "--max-steps", "4", "--out", str(out)]
+    main(["tune", str(folder / "gpt"), str(folder / "text.txt"), *words])
+    said = capsys.readouterr().out
+    model, _ = cr.load(out)
+    learning = model.count(trainable=True)
+    assert f"{learning:,} of {model.count():,} parameters learn" in said and learning == 1 * 2 * 2 * (8 + 8)
+    assert "memory of a step: about" in said and "with all weights learning" in said
+    assert "lr is 0.0002, a tenth of that of the base's own training" in said
+    main(["tune", "--resume", str(out)])
+    assert "the run is finished, at step 4" in capsys.readouterr().out
+    main(["tune", "--resume", str(out), "--max-steps", "6", "--json"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 6
+    main(["sample", str(out), "--max-new-tokens", "3"])
+    assert capsys.readouterr().out
+
+
+@pytest.mark.requirement("R-390")
+def test_a_high_rate_is_warned_of(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tune(folder, "gpt", "text.txt", tmp_path / "low", "--lr", "2e-4")
+    assert "warning" not in capsys.readouterr().out
+    tune(folder, "gpt", "text.txt", tmp_path / "high", "--lr", "3e-4")
+    assert (
+        "learning rate 0.0003, in the pretraining 0.002 (must be at most a tenth" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "data", "words", "family"),
+    [
+        ("llama", "text.txt", ["--method", "prefix", "--length", "2"], "llama"),
+        ("gpt", "text.txt", ["--method", "prompt", "--init-text", "the"], "gpt"),
+        ("gpt", "text.txt", ["--method", "full", "--freeze-layers", "1"], "gpt"),
+        ("bert", "labels.jsonl", ["--method", "lora", "--targets", "q,k,v"], "bert-classifier"),
+        ("bert", "labels.jsonl", ["--method", "head"], "bert-classifier"),
+        ("bert", "tags.conll", ["--method", "adapter", "--task", "tagging"], "bert-tagger"),
+        ("bert", "text.txt", ["--method", "bitfit", "--task", "masked-lm"], "bert"),
+        ("seq2seq", "pairs.jsonl", ["--method", "adapter", "--bottleneck", "2", "--after", "mlp"], "seq2seq"),
+    ],
+)
+def test_bases_of_every_family(
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    base: str,
+    data: str,
+    words: Any,
+    family: str,
+) -> None:
+    out = tmp_path / "tuned"
+    tune(folder, base, data, out, *words, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["model"], found["steps"]) == (family, 4)
+    model, tokenizer = cr.load(out)
+    assert tokenizer.vocab_size and (model.count(trainable=True) < model.count() or "full" in words)
+    main(["tune", "--resume", str(out), "--json"])
+    assert json.loads(capsys.readouterr().out)["nats_per_token" if "nats_per_token" in found else "steps"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "tune: BASE is missing (say chainrule tune BASE DATA, or --resume RUN)"),
+        (["nowhere", "x.txt"], "nowhere: no such directory or file"),
+        (["--method", "lorra"], "method 'lorra': no such method"),
+        (["{gpt}", "{text}", "--targets", "c_atn"], "lora: --targets 'c_atn' names no layer of this GPT"),
+        (["{gpt}", "{text}", "--rank", "9"], "lora: --rank is 9 (must be at most 8"),
+        (["{gpt}", "{text}", "--task", "tagging"], "tune: --task is tagging for a GPT (must be language-modeling"),
+        (["{gpt}", "{text}", "--length", "3"], "--length: unknown option"),
+        (["--resume", "{gpt}"], "gpt was not tuned by a method (resume with: chainrule train gpt"),
+    ],
+)  # fmt: skip
+def test_misuse_is_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    given = [word.format(gpt=folder / "gpt", text=folder / "text.txt") for word in words]
+    with pytest.raises(SystemExit) as stopped:
+        main(["tune", *given, *(["--out", str(tmp_path / "new")] if "--resume" not in words else [])])
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2 and message in error and error.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_resumed_run_keeps_its_method(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "tuned"
+    tune(folder, "gpt", "text.txt", out, "--rank", "2")
+    capsys.readouterr()
+    for words, message in (
+        (["--rank", "3"], "resume: --rank is 3, in the run 2 (leave it out)"),
+        (["--method", "prefix"], "resume: --method is prefix, in the run lora (leave it out)"),
+        ([str(folder / "llama")], "tune: BASE is "),
+    ):
+        with pytest.raises(SystemExit):
+            main(["tune", *words, "--resume", str(out)])
+        assert message in capsys.readouterr().err
+    tune_again = ["tune", str(folder / "gpt"), str(folder / "text.txt"), "--rank", "2", "--resume", str(out)]
+    main(tune_again)
+
+
+def test_help_shows_the_options_of_a_method(capsys: pytest.CaptureFixture[str]) -> None:
+    for method, flag in (("lora", "--rank"), ("adapter", "--bottleneck"), ("prompt", "--init-text")):
+        with pytest.raises(SystemExit):
+            main(["tune", "--method", method, "--help"])
+        assert flag in capsys.readouterr().out

@@ -1,0 +1,86 @@
+"""Adapters in PEFT's files: names, shapes, and back again to the last bit. (tests/peers has PEFT itself)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.errors import FormatError
+from chainrule.io import peft
+from chainrule.models.tuning import BitFit, BottleneckAdapter, LoRA, Method, Prefix, Prompt
+from tests.models.tuning.families import descend, made
+
+METHODS: list[Method] = [
+    LoRA(rank=2, alpha=3.0), LoRA(rank=2, targets=("q", "k", "o", "mlp")), BottleneckAdapter(bottleneck=2),
+    Prefix(length=3), Prompt(length=2), BitFit(),
+]  # fmt: skip
+FAMILIES = ("gpt", "llama", "neox", "bert-classifier", "seq2seq", "t5")
+
+
+def cases() -> Any:
+    for family in FAMILIES:
+        for number, method in enumerate(METHODS):
+            try:
+                method.apply(made(family))
+            except cr.ConfigError:
+                continue
+            yield pytest.param(family, method, id=f"{family}-{method.name}-{number}")
+
+
+@pytest.mark.parametrize(("family", "method"), list(cases()))
+def test_what_is_written_comes_back_to_the_bit(family: str, method: Method) -> None:
+    model = method.apply(made(family)).eval()
+    descend(model, family)
+    own = {name: array.copy() for name, array in cr.models.tuning.trained(model).items()}
+    arrays, about = peft.to_files(model, method, own, "base")
+    assert about["base_model_name_or_path"] == "base"
+    fresh = method.apply(made(family))
+    found = peft.from_files(fresh, method, arrays)
+    assert found.keys() == own.keys()
+    for name, array in own.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_names_and_ranks_are_those_of_transformers() -> None:
+    model = LoRA(rank=2, alpha=3.0, targets=("q", "v", "mlp")).apply(made("gpt"))
+    arrays, about = peft.to_files(model, LoRA(rank=2, alpha=3.0, targets=("q", "v", "mlp")), {}, "base")
+    fused = "transformer.h.0.attn.c_attn"
+    assert arrays[f"base_model.model.{fused}.lora_A.weight"].shape == (
+        4,
+        16,
+    )  # a block for queries and one for values
+    assert arrays[f"base_model.model.{fused}.lora_B.weight"].shape == (48, 4)
+    assert arrays["base_model.model.transformer.h.1.mlp.c_fc.lora_B.weight"].shape == (64, 2)
+    assert about["rank_pattern"][fused] == 4 and about["alpha_pattern"][fused] == 6.0
+    assert (about["r"], about["lora_alpha"], about["fan_in_fan_out"]) == (2, 3.0, True)
+    assert fused in about["target_modules"] and about["peft_type"] == "LORA"
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"peft_type": "LOHA"}, r"peft_type is 'LOHA' \(must be LORA, PREFIX_TUNING or PROMPT_TUNING\)"),
+        ({"peft_type": "LORA", "bias": "all"}, "bias is 'all'"),
+        ({"peft_type": "LORA", "use_dora": True}, "use_dora is True"),
+        ({"peft_type": "LORA", "rank_pattern": {"q": 1}}, "rank_pattern is set"),
+        ({"peft_type": "LORA"}, "adapter of the layer x.y "),
+        ({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 2}, "peft_type is PREFIX_TUNING for a GPT"),
+        ({"peft_type": "PROMPT_TUNING"}, "num_virtual_tokens is missing"),
+    ],
+)  # fmt: skip
+def test_what_is_not_here_is_refused(about: dict[str, Any], message: str) -> None:
+    arrays = {"base_model.model.x.y.lora_A.weight": np.zeros((2, 3), np.float32)}
+    with pytest.raises(FormatError, match=message):
+        peft.foreign_method(made("gpt"), about, arrays)
+
+
+def test_other_scales_of_peft() -> None:
+    arrays = {"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": np.zeros((4, 16), np.float32)}
+    about = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "use_rslora": True}
+    method = peft.foreign_method(made("llama"), about, arrays)
+    assert (
+        isinstance(method, LoRA) and method.alpha == 16 and method.targets == ("layers.0.self_attn.q_proj",)
+    )

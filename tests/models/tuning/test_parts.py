@@ -1,0 +1,64 @@
+"""Several adapters side by side on one base, what learned by name, and merging what can be merged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.errors import CheckpointError, ConfigError
+from chainrule.models import tuning
+from chainrule.models.tuning import Adapters, BitFit, BottleneckAdapter, LoRA, Method, Prefix
+from tests.models.tuning.families import descend, made, outputs
+
+
+def learned(method: Method, family: str = "gpt", steps: int = 3) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """What a method learned, and what the model then says."""
+    model = method.apply(made(family)).eval()
+    descend(model, family, steps)
+    return {name: array.copy() for name, array in tuning.trained(model).items()}, outputs(model, family)
+
+
+@pytest.mark.requirement("R-400")
+def test_adapters_are_swapped_on_one_base() -> None:
+    model = made("gpt")
+    base = outputs(model, "gpt")
+    methods = {"a": LoRA(rank=2), "b": LoRA(rank=4, targets=("all",)), "c": Prefix(length=2), "d": BitFit()}
+    results, adapters = {}, Adapters(model)
+    for name, method in methods.items():
+        state, results[name] = learned(method)
+        adapters.add(name, method, state)
+    for name in ("a", "b", None, "d", "c", "a", None, "d"):
+        found = outputs(adapters.use(name).eval(), "gpt")
+        np.testing.assert_array_equal(found, base if name is None else results[name])
+    with pytest.raises(ConfigError, match=r"adapters: 'x' \(must be one of a, b, c, d\)"):
+        adapters.use("x")
+
+
+def test_what_learned_must_fit() -> None:
+    state, _ = learned(LoRA(rank=2))
+    model = LoRA(rank=3).apply(made("gpt"))
+    with pytest.raises(
+        CheckpointError, match=r"adapter: h.0.attn.c_attn.lora_A.q has shape \(2, 16\) \(must be"
+    ):
+        tuning.load_trained(model, state)
+    with pytest.raises(CheckpointError, match=r"adapter: lacks h.0.attn.c_attn.lora_A.k"):
+        tuning.load_trained(LoRA(rank=2, targets=("all",)).apply(made("gpt")), state)
+
+
+def test_only_lora_can_be_merged() -> None:
+    model = BottleneckAdapter(bottleneck=2).apply(made("gpt"))
+    with pytest.raises(ConfigError, match=r"merge: h.0.attn is a Adapted \(must be LoRA"):
+        tuning.merged(model)
+    plain = made("gpt")
+    assert tuning.merged(plain) is plain
+
+
+def test_a_merged_adapter_is_taken_out_before_another_comes() -> None:
+    model = LoRA(rank=2).apply(made("gpt")).eval()
+    descend(model, "gpt")
+    for _, layer in list(model.named_layers()):
+        if isinstance(layer, cr.nn.LoRALinear):
+            layer.merge()
+    tuning.strip(model)
+    np.testing.assert_array_equal(outputs(model, "gpt"), outputs(made("gpt"), "gpt"))

@@ -1,0 +1,121 @@
+"""One model trained by several processes: the same losses, resumed by another number of them, ended by a dead one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chainrule.cli import main
+from chainrule.runs import load
+from tests.distributed.test_communicator import needs_mpi
+from tests.distributed.together import TIMEOUT, losses, start, together, train
+
+SIZES = ("--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--warmup", "5")
+SETTINGS = (
+    "--batch-size",
+    "6",
+    "--max-steps",
+    "12",
+    "--eval-every",
+    "4",
+    "--eval-windows",
+    "20",
+    "--save-every",
+    "4",
+)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("ranks") / "text.txt"
+    path.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 60)
+    return str(path)
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 4])  # of six rows four ranks get two, two, one and one
+def test_several_ranks_give_the_losses_of_one(ranks: int, text: str, tmp_path: Path) -> None:
+    main(["train", "gpt", text, *SIZES, *SETTINGS, "--out", str(tmp_path / "one")])
+    for name in ("first", "second"):
+        done = train(ranks, tmp_path / name, text, *SIZES, *SETTINGS)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("validation loss") == 4  # one rank speaks: three evaluations and the result
+    np.testing.assert_allclose(losses(tmp_path / "first"), losses(tmp_path / "one"), rtol=2e-5)
+    assert losses(tmp_path / "first") == losses(tmp_path / "second")
+    states = [load(tmp_path / name)[0].state() for name in ("first", "second")]
+    assert all(np.array_equal(states[0][name], states[1][name]) for name in states[0])
+
+
+@needs_mpi
+def test_a_checkpoint_of_two_ranks_is_resumed_by_one_and_by_three(text: str, tmp_path: Path) -> None:
+    longer = ("--resume", str(tmp_path / "run"), "--max-steps")
+    done = train(2, tmp_path / "run", text, *SIZES, *SETTINGS)
+    assert done.returncode == 0, done.stderr
+    main(["train", "gpt", *longer, "16"])
+    done = together(3, "-m", "chainrule.cli", "train", "gpt", *longer, "20")
+    assert done.returncode == 0, done.stderr
+    found = losses(tmp_path / "run")
+    assert len(found) == 20 + 5 and np.isfinite(found).all()
+
+
+@needs_mpi
+def test_dropout_and_microbatches_do_not_depend_on_who_computes_them(text: str, tmp_path: Path) -> None:
+    more = (*SIZES, *SETTINGS, "--dropout", "0.2")
+    main(["train", "gpt", text, *more, "--accumulate", "2", "--out", str(tmp_path / "one")])
+    done = train(2, tmp_path / "two", text, *more)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=2e-5)
+
+
+@needs_mpi
+def test_a_dead_rank_ends_the_job_and_leaves_a_good_checkpoint(text: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = (text, *SIZES, *SETTINGS, "--max-steps", "1000000", "--out", str(folder))
+    job = start(2, "-m", "chainrule.cli", "train", "gpt", *words)
+    try:
+        saved = folder / "checkpoints" / "step_000008"
+        until = time.monotonic() + TIMEOUT
+        while not saved.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        ranks = _children(job.pid)
+        os.kill(ranks[-1], signal.SIGKILL)
+        said = "".join(job.communicate(timeout=60))
+    except BaseException:
+        job.kill()
+        raise
+    assert job.returncode != 0 and "KILLED" in said.upper()
+    load(folder)
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("train", "gpt", "nope.txt"), "error: nope.txt: no such file"),
+        (("train", "lstm", "pydoc", "--max-steps", "2"), "LSTMLM with 2 ranks"),
+        (("sample", "runs/x"), "started as several processes"),
+    ],
+)
+def test_what_is_wrong_is_said_once(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "run")) if words[0] == "train" else ()
+    done = together(2, "-m", "chainrule.cli", *words, *out)
+    assert done.returncode == 2
+    assert done.stderr.count(said) == 1 and not (tmp_path / "run").exists()
+
+
+def _children(pid: int) -> list[int]:
+    """The ranks below mpiexec, which starts them by a proxy."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    below = {pid}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    return sorted(below - set(parents.values()))  # what has no children itself

@@ -1,0 +1,157 @@
+"""Runs that keep an adapter alone: what is saved, loaded, resumed, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.errors import CheckpointError, ConfigError
+from chainrule.models.tuning import BitFit, BottleneckAdapter, Full, LoRA, Method, Prefix, Prompt
+from chainrule.runs import Run
+from chainrule.runs.tuned import weights_sha256
+from chainrule.train import TrainConfig
+from tests.runs.helpers import corpus, losses, new_run
+from tests.runs.survivors import outcome
+
+METHODS: tuple[Method, ...] = (
+    Full(), Full(freeze_layers=1), LoRA(rank=2), BottleneckAdapter(bottleneck=2), Prefix(length=2), Prompt(length=2),
+    BitFit(),
+)  # fmt: skip
+IDS = np.arange(12)[None]
+SETTINGS: dict[str, Any] = {
+    "max_steps": 6, "batch_size": 4, "lr": 1e-2, "warmup": 1, "eval_every": 3, "save_every": 2, "eval_windows": 4,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("tuned")
+    new_run(made, "base", max_steps=10).train()
+    return made
+
+
+def tune(folder: Path, name: str, method: Method, **settings: Any) -> Run:
+    config = TrainConfig(**SETTINGS | settings)
+    return Run.new(folder / name, folder / "text.txt", config, start=folder / "base", method=method)
+
+
+@pytest.mark.requirement("R-387", "R-397")
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.name}{getattr(m, 'freeze_layers', '') or ''}")
+def test_a_tuned_run_is_loaded_and_resumed(folder: Path, method: Method) -> None:
+    name = f"{method.name}{getattr(method, 'freeze_layers', '') or ''}"
+    base = cr.load(folder / "base")[0].state()
+    run = tune(folder, name, method)
+    first = run.trainer.evaluate()
+    run.train()
+    assert run.trainer.evaluate() < first
+    loaded, _ = cr.load(folder / name / "checkpoints" / "step_000006")
+    np.testing.assert_array_equal(loaded(IDS).numpy(), run.model.eval()(IDS).numpy())
+    again = Run.resume(folder / name)
+    assert again.finished and again.method == method
+    files = {path.name for path in (folder / name / "checkpoints" / "step_000006").iterdir()}
+    adapter = {"adapter_model.safetensors", "adapter_config.json"}
+    assert files & {"model.safetensors", *adapter} == (adapter if method.alone else {"model.safetensors"})
+    for key, value in cr.load(folder / "base")[0].state().items():
+        np.testing.assert_array_equal(value, base[key])
+
+
+@pytest.mark.parametrize("method", [LoRA(rank=2, dropout=0.3), Prompt(length=2), Full(freeze_layers=1)])
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(folder: Path, method: Method) -> None:
+    whole, part = (f"{method.name}-{kind}" for kind in ("whole", "part"))
+    tune(folder, whole, method).train()
+    run = tune(folder, part, method)
+    _stop_after(run, 5)
+    assert Run.resume(folder / part).trainer.steps == 4  # what is after the last checkpoint is lost
+    Run.resume(folder / part).train()
+    assert outcome(folder / part) == outcome(folder / whole)
+
+
+def _stop_after(run: Run, steps: int) -> None:
+    """As if the process had been killed: no checkpoint, no word."""
+
+    class Killed(BaseException):
+        pass
+
+    def update(lr: float) -> Any:
+        if run.trainer.steps == steps:
+            raise Killed
+        return original(lr)
+
+    original, run.trainer.update = run.trainer.update, update  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        run.train()
+
+
+def test_running_means_of_adapters_are_resumed(folder: Path) -> None:
+    tune(folder, "ema", LoRA(rank=2), ema=0.9).train()
+    run = tune(folder, "ema-part", LoRA(rank=2), ema=0.9)
+    _stop_after(run, 5)
+    Run.resume(folder / "ema-part").train()
+    assert outcome(folder / "ema-part") == outcome(folder / "ema")
+
+
+def test_a_missing_or_changed_base_is_one_clear_line(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "base", tmp_path / "base")
+    shutil.copy(folder / "text.txt", tmp_path)
+    tune(tmp_path, "tuned", LoRA(rank=2), max_steps=2).train()
+    shutil.move(tmp_path / "base", tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match=r"tuned: its base .*base is not there \(put it back"):
+        cr.load(tmp_path / "tuned")
+    run = Run.resume(tmp_path / "elsewhere")
+    run.extend(12)
+    run.train()
+    shutil.move(tmp_path / "elsewhere", tmp_path / "base")
+    with pytest.raises(
+        CheckpointError, match=r"base has changed since the run began .SHA-256 of the weights"
+    ):
+        cr.load(tmp_path / "tuned")
+
+
+def test_base_and_run_may_be_moved_together(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    shutil.copytree(folder / "base", tmp_path / "old" / "base")
+    shutil.copy(folder / "text.txt", tmp_path / "old")
+    run = tune(tmp_path / "old", "tuned", LoRA(rank=2), max_steps=2)
+    run.train()
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    model, _ = cr.load(tmp_path / "new" / "tuned")
+    np.testing.assert_array_equal(model(IDS).numpy(), run.model.eval()(IDS).numpy())
+
+
+def test_the_config_names_the_base_and_its_hash(folder: Path) -> None:
+    tune(folder, "named", LoRA(rank=2), max_steps=2).train()
+    about = json.loads((folder / "named" / "checkpoints" / "step_000002" / "adapter_config.json").read_text())
+    assert about["base_model_name_or_path"] == str((folder / "base").resolve())
+    assert about["chainrule"]["base_sha256"] == weights_sha256(cr.load(folder / "base")[0])
+
+
+def test_a_tuned_model_is_a_start_with_its_own_weights(folder: Path) -> None:
+    run = tune(folder, "first", LoRA(rank=2))
+    run.train()
+    best, _ = cr.load(folder / "first")
+    second = Run.new(folder / "second", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "first")
+    np.testing.assert_allclose(second.model.eval()(IDS).numpy(), best(IDS).numpy(), rtol=0, atol=1e-5)
+    tune(folder, "narrow", BottleneckAdapter(bottleneck=2), max_steps=2).train()
+    with pytest.raises(ConfigError, match=r"merge: h.0.attn is a Adapted"):
+        Run.new(folder / "third", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "narrow")
+
+
+def test_a_method_needs_a_base_that_is_found_again(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"tune: method lora for a new model \(must have a model to tune"):
+        Run.new(tmp_path / "a", corpus(tmp_path), method=LoRA())
+    model, tokenizer = cr.load(folder / "base")
+    with pytest.raises(ConfigError, match=r"tune: start is a GPT \(must be a path"):
+        Run.new(tmp_path / "b", folder / "text.txt", None, "gpt", tokenizer, model, method=LoRA())
+
+
+def test_other_data_than_those_of_the_base(folder: Path, tmp_path: Path) -> None:
+    """Fine-tuning is training: the log has a line for each step."""
+    run = tune(folder, "logged", LoRA(rank=2), max_steps=3)
+    run.train()
+    assert [step for step, _ in losses(run)] == [1, 2, 3]
