@@ -76,9 +76,10 @@ def test_dropout_and_microbatches_do_not_depend_on_who_computes_them(text: str, 
 @needs_mpi
 def test_running_statistics_are_those_of_all_ranks(text: str, tmp_path: Path) -> None:
     words = ("train", "mlp", text, "--batch-size", "8", "--eval-every", "3", "--save-every", "3")
+    words += ("--schedule", "constant", "--warmup", "0")
     for name, steps in (("whole", "6"), ("parts", "3")):
-        done = together(2, "-m", "chainrule.cli", *words, "--max-steps", steps, "--schedule", "constant", "--warmup", "0", "--out",
-                        str(tmp_path / name))  # fmt: skip
+        out = ("--max-steps", steps, "--out", str(tmp_path / name))
+        done = together(2, "-m", "chainrule.cli", *words, *out)
         assert done.returncode == 0, done.stderr
     more = ("--resume", str(tmp_path / "parts"), "--max-steps", "6")
     done = together(2, "-m", "chainrule.cli", "train", "mlp", *more)
