@@ -140,11 +140,11 @@ def _child(folder: Path, trainer: str, name: str, moments: int | None, settings:
         resume(folder / name, trainer) if (folder / name).exists() else new(folder, trainer, name, **settings)
     )
     if moments is not None:
-        _die_after(moments)
+        die_after(moments)
     run.train()
 
 
-def _die_after(moments: int) -> None:
+def die_after(moments: int) -> None:
     """A moment is before an update, a line of the log, a flush to the disk, or a change of a name."""
     left = iter(range(moments, -1, -1))
 
