@@ -15,58 +15,28 @@ from typing import Any
 
 from benchmarks.harness import command_line, progress
 from benchmarks.report import markdown
-from chainrule.align import DPO, GRPO, PPO, GroupConfig, PPOConfig, Reinforce, World, preference_loss
+from chainrule.align import PPO, PPOConfig, World
 from chainrule.align.preference_losses import LOSSES
+from chainrule.lessons.alignment.methods import by_dpo, by_rollouts, grpo_optimum, last, small_world, trained
 from chainrule.models import LanguageModel
-from chainrule.optim import AdamW
-
-LR = 2e-3
-ANSWERS = 128  # in a rollout
-
-
-def by_dpo(world: World, loss: str, beta: float, steps: int) -> LanguageModel:
-    """A policy that has learned from all pairs at once."""
-    policy: LanguageModel = copy.deepcopy(world.reference).unfreeze()
-    model = DPO(policy, preference_loss(loss, beta=beta))
-    pairs, targets = world.preferences()
-    parameters = model.parameters()
-    optimizer = AdamW(parameters, LR, weight_decay=0.0)
-    for step in range(steps):
-        parameters.zero_grad()
-        model.loss(pairs, targets).backward()
-        optimizer.step(LR * (1 - step / steps))
-    return policy
-
-
-def by_rollouts(world: World, method: Any, steps: int) -> LanguageModel:
-    """A policy that has learned from its own answers."""
-    prompts = [[prompt] for prompt in world.prompts] * (ANSWERS // len(world.prompts) // method.group)
-    for step in range(steps):
-        method.step(prompts, step, LR * (1 - step / steps))
-    policy: LanguageModel = method.policy
-    return policy
 
 
 def methods(world: World, beta: float, steps: int) -> dict[str, Callable[[], LanguageModel]]:
     """How to train by each method, by name"""
-
-    def fresh() -> Any:
-        return copy.deepcopy(world.reference).unfreeze()
-
-    common: dict[str, Any] = {"beta": beta, "max_new_tokens": world.answers.shape[1]}
     found: dict[str, Callable[[], LanguageModel]] = {
-        f"DPO, {loss}": lambda loss=loss: by_dpo(world, loss, beta, steps) for loss in LOSSES
+        f"DPO, {loss}": lambda loss=loss: last(by_dpo(world, loss, beta, steps)) for loss in LOSSES
     }
-    for name, whiten in (("PPO", True), ("PPO, advantages not whitened", False)):
-        config = PPOConfig(**common, lam=1.0, epochs=2, whiten=whiten)
-        found[name] = lambda c=config: by_rollouts(
-            world, PPO(fresh(), world.reference, world.score, c), steps
-        )
-    for kind in (Reinforce, GRPO):
-        config = GroupConfig(**common, group=ANSWERS // len(world.prompts))
-        found[kind.__name__] = lambda k=kind, c=config: by_rollouts(
-            world, k(fresh(), world.reference, world.score, c), steps
-        )
+
+    def not_whitened() -> LanguageModel:
+        policy: Any = copy.deepcopy(world.reference).unfreeze()
+        length = world.answers.shape[1]
+        config = PPOConfig(beta=beta, max_new_tokens=length, lam=1.0, epochs=2, whiten=False)
+        return last(by_rollouts(world, PPO(policy, world.reference, world.score, config), steps))
+
+    found["PPO"] = lambda: last(trained(world, "PPO", beta, steps))
+    found["PPO, advantages not whitened"] = not_whitened
+    for name in ("REINFORCE", "GRPO"):
+        found[name] = lambda name=name: last(trained(world, name, beta, steps))
     return found
 
 
@@ -75,7 +45,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--beta", type=float, default=0.5)
     args = parser.parse_args()
-    world = World.random(vocabulary=3, length=2, prompts=2, seed=1)
+    world = small_world()
     best = world.optimum(args.beta)
 
     def row(name: str, policy: Any) -> list[str]:
@@ -87,6 +57,7 @@ def main() -> None:
     for name, train in methods(world, args.beta, args.steps).items():
         progress(name)
         rows.append(row(name, world.policy(train())))
+    rows.append(row("where GRPO must end, with exact gradients", grpo_optimum(world, args.beta)))
     print(markdown(["", "distance", "reward", "KL", "objective"], rows))
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         nn,
         ops,
         optim,
+        pipeline,
         runs,
         scalar,
         scaling,
@@ -107,8 +108,8 @@ def save(model: nn.Layer | Mapping[str, Array], path: str | PathLike[str]) -> No
 # Imported on first use, so that the command line starts fast.
 lazy.names(
     __name__,
-    "align autograd data doctor foundations generate inspect io lessons models native nn ops optim random runs scalar "
-    "scaling tasks text train",
+    "align autograd data doctor foundations generate inspect io lessons models native nn ops optim pipeline random "
+    "runs scalar scaling tasks text train",
     autograd="Op Param Parameters Tensor arange backend capture checkpoint gradcheck gradcheck_model no_grad ones "
     "precision randn scope zeros",
     native="get_threads set_threads",
@@ -124,6 +125,6 @@ __all__ = [
     "ChainruleError", "CheckpointError", "ConfigError", "DataError", "FormatError", "GradientError",
     "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "align", "arange", "backend", "capture",
     "checkpoint", "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model",
-    "inspect", "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "precision", "randn",
-    "runs", "save", "scalar", "scaling", "scope", "seed", "set_threads", "tasks", "text", "train", "zeros"
+    "inspect", "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "pipeline", "precision",
+    "randn", "runs", "save", "scalar", "scaling", "scope", "seed", "set_threads", "tasks", "text", "train", "zeros"
 ]  # fmt: skip

@@ -50,7 +50,7 @@ def ways(config: TrainConfig, keeping: Keeping, rank: int) -> dict[str, tuple[Me
     """All weights without a remedy, with each of those in `keeping`, and LoRA."""
     plain = Keeping(general=keeping.general)
     slow = replace(config, lr=config.lr / SLOWER)
-    old = {"replay": keeping.replay or keeping.general, "replay_share": keeping.replay_share}
+    old: dict[str, Any] = {"replay": keeping.replay or keeping.general, "replay_share": keeping.replay_share}
     return {
         "full": (Full(), config, plain),
         "lower rate": (Full(), slow, plain),

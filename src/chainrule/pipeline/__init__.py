@@ -3,11 +3,21 @@
 `stages` trains, `rule` judges the answers of which preferences are made, `compare` and `report` measure and tell.
 """
 
+from typing import TYPE_CHECKING
+
 from chainrule import lazy
-from chainrule.pipeline.config import QUICK, PipelineConfig
-from chainrule.pipeline.report import report
-from chainrule.pipeline.stages import run_pipeline
+
+if TYPE_CHECKING:
+    from chainrule.pipeline.config import QUICK, PipelineConfig
+    from chainrule.pipeline.report import report
+    from chainrule.pipeline.stages import run_pipeline
 
 __all__ = ["QUICK", "PipelineConfig", "report", "run_pipeline"]
 
-lazy.names(__name__)
+lazy.names(
+    __name__,
+    rooms="compare config rule stages",
+    config="QUICK PipelineConfig",
+    report="report",
+    stages="run_pipeline",
+)

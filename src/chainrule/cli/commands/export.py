@@ -68,7 +68,7 @@ class Command:
                 said = f"export: Hugging Face has no model like this {type(model).__name__}"
                 if why := unlike(model):
                     raise ConfigError(f"{said}: {why}; train it so, or use it here as it is")
-                rule = "must be GPT, Llama, NeoX, BERT, T5, or Seq2Seq as Marian, Pegasus or BART"
+                rule = "must be GPT, Llama, NeoX, a reward model, BERT, T5, or Seq2Seq as Marian, Pegasus or BART"
                 raise ConfigError(f"{said} ({rule})")
             cr.io.save_pretrained(model, tokenizer, self.out)
             return

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from chainrule.errors import CheckpointError
-from chainrule.io.hf import bert, gpt2, llama, marian, neox, opt, t5
+from chainrule.io.hf import bert, gpt2, llama, marian, neox, opt, reward, t5
 from chainrule.io.lazy import Arrays
 from chainrule.io.left_out import refusal
 from chainrule.io.opened import Opened
@@ -20,7 +20,7 @@ CONTEXTS = ("block_size", "max_distance")  # sizes without an array of their own
 
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights. Of two modules
 # with the same model the first one writes.
-MODULES: tuple[Any, ...] = (gpt2, llama, neox, opt, bert, marian, t5)
+MODULES: tuple[Any, ...] = (gpt2, llama, neox, opt, bert, marian, t5, reward)
 ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 
 
@@ -33,7 +33,7 @@ def to_files(model: Model, arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
     config = None if module is None else module.write_config(model.config)
     if module is None or config is None:
         return describe(model), arrays
-    names = [name for name, family in KNOWN.items() if family.model is type(model)]
+    names = [name for name, family in ALL.items() if family.model is type(model)]
     ours = config.get("chainrule", {}) | ({"family": names[0]} if names else {})
     weights = module.write_weights(arrays, model.config) if arrays else {}
     return config | {"dtype": "float32", "chainrule": ours}, weights
@@ -83,7 +83,7 @@ def to_opened(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Opened:
         check_fields(sizes, arrays)
         check_size(model.n_params(sizes), arrays, getattr(sizes, "n_layer", 0))
         return Opened.of(model, sizes, dict(arrays))
-    module = ARCHITECTURES[kind]
+    module = reward if reward.holds_reward(config) else ARCHITECTURES[kind]
     sizes = module.read_config(Settings(config, arrays.keys()))
     check_fields(sizes, arrays)
     check_size(sizes.n_params, arrays, sizes.n_layer)
