@@ -1,4 +1,4 @@
-"""Writes ranges.py and categories.py in src/chainrule/text/unicode from the files of the Unicode Character Database.
+"""Writes categories.py in src/chainrule/text/unicode from the files of the Unicode Character Database.
 
     python tools/unicode_ranges.py DIRECTORY 16.0.0      # holds UnicodeData.txt and PropList.txt of that version
 
@@ -70,14 +70,10 @@ def main(directory: str, version: str) -> None:
     if f"PropList-{version}.txt" not in properties.read_text(encoding="utf-8"):
         sys.exit(f"{properties}: not of version {version}")
     found = categories(Path(directory) / "UnicodeData.txt")
-    tables = {"LETTERS": found["L"], "NUMBERS": found["N"], "WHITE_SPACE": white_space(properties)}
-    parts = [
-        f'"""Made by tools/unicode_ranges.py: letters (L*), numbers (N*) and white space in Unicode {version}."""'
-    ]
-    parts += [f'{name} = """\n{ranges(codes)}\n"""' for name, codes in tables.items()]
-    (TARGET / "ranges.py").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    rows = [f'    "{name}": """\n{ranges(found[name])}\n""",' for name in CATEGORIES]
-    head = f'"""Made by tools/unicode_ranges.py: categories of characters in Unicode {version}."""'
+    tables = {name: found[name] for name in CATEGORIES} | {"space": white_space(properties)}
+    rows = [f'    "{name}": """\n{ranges(codes)}\n""",' for name, codes in tables.items()]
+    about = f"categories of characters, and white space, in Unicode {version}"
+    head = f'"""Made by tools/unicode_ranges.py: {about}."""'
     text = "\n".join([head, "", "CATEGORIES = {", *rows, "}", ""])
     (TARGET / "categories.py").write_text(text, encoding="utf-8")
 

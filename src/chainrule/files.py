@@ -18,9 +18,8 @@ from typing import IO, Any
 
 from chainrule.errors import ConfigError, DataError, Failure, FileName, FormatError, kind_of
 
-PARTIAL = re.compile(
-    r"\.(.+)\.(\d+)\.partial"
-)  # what NAME is called while a process of this number writes it
+# What NAME is called while the process of this number writes it.
+PARTIAL = re.compile(r"\.(.+)\.(\d+)\.partial")
 TRIES, PAUSE = 5, 0.02  # seconds: who only asks whether a lock is taken holds it for a moment
 
 
@@ -253,7 +252,6 @@ def _check_parent(path: Path) -> None:
 
 
 def _cannot_write(path: Path, error: OSError) -> ConfigError:
-    whole = Path(
-        *(PARTIAL.sub(r"\1", part) for part in path.parts)
-    )  # a file may be in a folder that is not complete
+    # A file may be in a folder that is not complete: the name to say is the one that it was to get.
+    whole = Path(*(PARTIAL.sub(r"\1", part) for part in path.parts))
     return ConfigError(f"{whole}: cannot be written ({error.strerror or error})")

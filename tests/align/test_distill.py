@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def test_a_student_comes_nearer_to_its_teacher(tmp_path: Path) -> None:
     teacher = tuned(tmp_path / "teacher", CORPUS, model(0, 32))
     drawn = [teacher_answers(teacher, TOKENIZER, WORDS, Sampling(max_new_tokens=8, seed=n)) for n in range(6)]
     assert [talk.question for talk in drawn[0]] == WORDS and len({talk.answer for talk in drawn[0]}) > 5
-    samples = ConversationCorpus("samples", "test", tuple(dict.fromkeys(sum(drawn, []))))
+    samples = ConversationCorpus("samples", "test", tuple(dict.fromkeys(chain(*drawn))))
     held_out, student = samples.parts()[1], model(1, 16)
     before = divergence(teacher, student, TOKENIZER, held_out)
     after = divergence(teacher, tuned(tmp_path / "student", samples, student), TOKENIZER, held_out)

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import IGNORE, Batches, DocumentBatches, Encoded, Mixture, balanced
+from chainrule.data import IGNORE, Batches, ConversationBatches, DocumentBatches, Encoded, Mixture, balanced
+from chainrule.data.batches.conversations import Chats
+from chainrule.data.batches.packed import Packed
 from chainrule.data.mixing import PERIOD
 from chainrule.errors import ConfigError
 
@@ -74,3 +76,27 @@ def test_impossible_mixtures_are_refused() -> None:
             Mixture(domains, weights, draws=1)
     with pytest.raises(ConfigError, match="draws 0"):
         Mixture(domains, {"a": 1, "b": 1}, draws=0)
+
+
+@pytest.mark.requirement("R-382")
+def test_conversations_and_plain_text_in_the_proportions_of_their_sources() -> None:
+    """10,000, 100,000 and 50,000: within a percent over an epoch of draws."""
+    chats = Chats.of([(np.array([1, 2, 3]), np.array([False, True, True]))] * 4)
+    domains = {
+        "written": ConversationBatches(chats, batch_size=1, block_size=4),
+        "reformatted": source(5, block_size=3),
+        "sampled": source(6, block_size=3),
+    }
+    weights = {"written": 10_000, "reformatted": 100_000, "sampled": 50_000}
+    mixture = Mixture(domains, weights, draws=PERIOD)
+    inputs, targets = mixture.batch(0)
+    assert isinstance(inputs, Packed) and inputs.ids.shape == inputs.segments.shape == targets.shape == (
+        PERIOD,
+        4,
+    )
+    for id, weight in zip((1, 5, 6), weights.values(), strict=True):
+        assert (inputs.ids[:, 0] == id).mean() == pytest.approx(weight / 160_000, rel=0.01)
+    plain, packed = inputs.ids[:, 0] == 5, inputs.ids[:, 0] == 1
+    assert inputs.segments[plain].tolist() == [[1, 1, 1, 0]] * plain.sum()
+    assert inputs.segments[packed].tolist() == [[1, 1, 2, 2]] * packed.sum()  # two conversations
+    assert (targets[plain][:, 3] == IGNORE).all()

@@ -156,6 +156,15 @@ def test_a_stop_token_that_is_never_learned(case: str) -> None:
     }[case]
 
 
+def test_one_of_several_stop_tokens_is_enough() -> None:
+    """As in conversations, whose answers have an end of their own beside that of texts."""
+    trainer = trainer_of(batches=Batches(np.where(IDS == 0, 1, IDS), batch_size=6, block_size=12))
+    trainer.tokenizer = Ending.train(TEXT)
+    trainer.tokenizer.special_ids = {"<|endoftext|>": 0, "<|end|>": 1}  # type: ignore[misc]
+    (finding,) = (f for f in trainer.examine() if f.code in STOP)
+    assert finding.code is Code.STOP_TOKEN_OK and "<|end|>" in str(finding)
+
+
 def test_a_bad_first_loss() -> None:
     trainer = trainer_of()
     weight(trainer, "wte.weight")[...] *= 300

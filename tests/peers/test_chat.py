@@ -10,6 +10,7 @@ import pytest
 import chainrule as cr
 from chainrule.io import load, save_pretrained
 from chainrule.text import FORMATS, BPETokenizer, ChatTemplate, Conventions, chat_ids, prompt_ids
+from chainrule.text.chat.roles import END, chat_tokenizer, own_format
 
 transformers = pytest.importorskip("transformers")
 
@@ -127,6 +128,18 @@ def test_our_formats_are_those_of_their_models(name: str, tmp_path: Path) -> Non
         for begins in (True, False):
             text = other.apply_chat_template(said, add_generation_prompt=begins, tokenize=False)
             assert FORMATS[name].render(said, add_generation_prompt=begins) == text
+
+
+@pytest.mark.requirement("R-379")
+def test_a_model_that_is_tuned_here_is_asked_in_the_same_way(tmp_path: Path) -> None:
+    """The template in the files, by `transformers`, against our format without Jinja."""
+    mine = chat_tokenizer(BPETokenizer.train("What is the capital of France?", 300))
+    other, format = theirs(mine, tmp_path / "x"), own_format(mine)
+    assert format is FORMATS["roles"] and other.eos_token == END
+    for talk in TALKS.values():
+        for begins in (True, False):
+            ids = other.apply_chat_template(talk, add_generation_prompt=begins, return_dict=False)
+            assert chat_ids(mine, format, talk, add_generation_prompt=begins).tolist() == list(ids)
 
 
 @pytest.mark.parametrize("add_bos", [True, False])

@@ -14,8 +14,10 @@ from typing import Any
 
 from chainrule.align.policy_gradient import PolicyGradient
 from chainrule.data import load
+from chainrule.io import save_pretrained
 from chainrule.models import make
 from chainrule.models.registry import KNOWN, REWARDS, WORD_VECTORS
+from chainrule.models.tuning import LoRA, Method, Prompt
 from chainrule.random import seeded
 from chainrule.runs import Run, checkpoint
 from chainrule.tasks.registry import NAMED, TASKS, task_of
@@ -27,7 +29,8 @@ from chainrule.train.step import GradientStep
 from chainrule.train.word_vectors import WordVectorStep
 
 ALIGNED = ("gpt-reward", *NAMED)  # what begins with a model that has learned
-TRAINERS = (*(name for name in TASKS if name not in REWARDS), *ALIGNED)
+TUNED: dict[str, Method] = {"lora": LoRA(rank=2, dropout=0.1), "prompt": Prompt(length=3)}
+TRAINERS = (*(name for name in TASKS if name not in REWARDS), *ALIGNED, *TUNED)
 SIZES = {
     "n_layer": 1,
     "n_head": 2,
@@ -83,6 +86,8 @@ def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
         return Run.new(folder / name, load(folder / "text.txt"), config, trainer, dim=4)
     if trainer in ALIGNED:
         return aligned(folder, trainer, name, **settings)
+    if trainer in TUNED:
+        return tuned(folder, trainer, name, **settings)
     known = {f.name for f in fields(KNOWN[trainer].config)}
     size: dict[str, Any] = {field: value for field, value in SIZES.items() if field in known}
     file = FILES.get(trainer, "text.txt")
@@ -104,6 +109,19 @@ def aligned(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
     options = {"reward_function": longest, "max_new_tokens": 4, "target_kl": 0.1} if task == "ppo" else {}
     data = folder / ("instructions.jsonl" if task == "instruction" else "preferences.jsonl")
     return Run.new(folder / name, data, config, family, tokenizer, start, task=task, **options)
+
+
+def tuned(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
+    """A run that keeps an adapter alone; its base is a model on disk."""
+    base = folder / "base"
+    if not base.exists():
+        tokenizer = CharTokenizer.train(TEXT)
+        sizes = {field: value for field, value in SIZES.items() if field not in ("n_kv_head", "dropout")}
+        with seeded(1):
+            start = make("gpt", vocab_size=tokenizer.vocab_size, **sizes)
+        save_pretrained(start, tokenizer, base)
+    config = TrainConfig(**SETTINGS | settings)
+    return Run.new(folder / name, folder / "text.txt", config, start=base, method=TUNED[trainer])
 
 
 def longest(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:

@@ -13,11 +13,12 @@ import pytest
 import chainrule as cr
 from chainrule.errors import CheckpointError, ConfigError
 from chainrule.models.tuning import BitFit, BottleneckAdapter, Full, LoRA, Method, Prefix, Prompt
+from chainrule.models.tuning.parts import base_name
 from chainrule.runs import Run
 from chainrule.runs.tuned import weights_sha256
 from chainrule.train import TrainConfig
 from tests.runs.helpers import corpus, losses, new_run
-from tests.runs.survivors import outcome
+from tests.runs.survivors import new, outcome, write_data
 
 METHODS: tuple[Method, ...] = (
     Full(), Full(freeze_layers=1), LoRA(rank=2), BottleneckAdapter(bottleneck=2), Prefix(length=2), Prompt(length=2),
@@ -41,7 +42,7 @@ def tune(folder: Path, name: str, method: Method, **settings: Any) -> Run:
     return Run.new(folder / name, folder / "text.txt", config, start=folder / "base", method=method)
 
 
-@pytest.mark.requirement("R-387", "R-397")
+@pytest.mark.requirement("R-397")
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.name}{getattr(m, 'freeze_layers', '') or ''}")
 def test_a_tuned_run_is_loaded_and_resumed(folder: Path, method: Method) -> None:
     name = f"{method.name}{getattr(method, 'freeze_layers', '') or ''}"
@@ -148,6 +149,57 @@ def test_a_method_needs_a_base_that_is_found_again(folder: Path, tmp_path: Path)
     model, tokenizer = cr.load(folder / "base")
     with pytest.raises(ConfigError, match=r"tune: start is a GPT \(must be a path"):
         Run.new(tmp_path / "b", folder / "text.txt", None, "gpt", tokenizer, model, method=LoRA())
+
+
+@pytest.mark.requirement("R-387")
+def test_labels_and_texts_are_learned_by_tuning(folder: Path, tmp_path: Path) -> None:
+    """A head for labels on a frozen BERT, and generation: both lower the loss of their task."""
+    write_data(tmp_path)
+    new(tmp_path, "bert", "body").train()
+    words = (tmp_path / "text.txt").read_text(encoding="utf-8").split()[:200]
+    rows = [{"text": f"{word} {kind}", "label": kind} for word in words for kind in ("def", "return")]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "kinds.jsonl").write_text(lines, encoding="utf-8")
+    config = TrainConfig(
+        **SETTINGS | {"max_steps": 30, "eval_every": 30, "batch_size": 8, "eval_windows": 64}
+    )
+    method = LoRA(rank=2)
+    kind, data = "bert-classifier", tmp_path / "kinds.jsonl"
+    labels = Run.new(tmp_path / "labels", data, config, kind, start=tmp_path / "body", method=method)
+    texts = Run.new(tmp_path / "texts", folder / "text.txt", config, start=folder / "base", method=method)
+    for run in (labels, texts):
+        before = run.trainer.evaluate()
+        run.train()
+        assert run.trainer.evaluate() < before
+        np.testing.assert_array_equal(
+            [a.sum() for a in cr.load(run.folder)[0].arrays().values()],
+            [a.sum() for a in Run.resume(run.folder).model.arrays().values()],
+        )
+
+
+@pytest.mark.requirement("R-386")
+def test_instructions_are_learned_with_lora(tmp_path: Path) -> None:
+    """The base's arrays keep their bits, the loss on the answers falls, and rows of new tokens are in the adapter."""
+    write_data(tmp_path)
+    new(tmp_path, "gpt", "base").train()
+    base, tokenizer = cr.load(tmp_path / "base")
+    before = base.state()
+    config = TrainConfig(**SETTINGS | {"max_steps": 40, "eval_every": 40, "batch_size": 8, "lr": 3e-2})
+    data, method = tmp_path / "instructions.jsonl", LoRA(rank=4, targets=("all",))
+    run = Run.new(
+        tmp_path / "tuned", data, config, start=tmp_path / "base", task="instruction", method=method
+    )
+    first = run.trainer.evaluate()
+    run.train()
+    assert run.trainer.evaluate() < first
+    for name, value in cr.load(tmp_path / "base")[0].state().items():
+        np.testing.assert_array_equal(value, before[name])
+    tuned, chats = cr.load(tmp_path / "tuned")
+    assert chats.vocab_size > tokenizer.vocab_size
+    for name, value in tuned.state().items():
+        plain = before.get(base_name(name))
+        if plain is not None:
+            np.testing.assert_array_equal(value[: len(plain)], plain, err_msg=name)
 
 
 def test_other_data_than_those_of_the_base(folder: Path, tmp_path: Path) -> None:

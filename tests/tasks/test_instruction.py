@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.cli.render.result import next_command
 from chainrule.data import Conversation, ConversationCorpus, load_conversations
 from chainrule.errors import ConfigError, DataError
+from chainrule.io.hf.pretrained import save_pretrained
 from chainrule.models.suited import for_tuning, tuning_warning
 from chainrule.runs import Run
 from chainrule.runs.load import open_model, task_of_run
@@ -197,6 +199,7 @@ def test_answers_are_those_of_a_user_turn(tmp_path: Path) -> None:
     assert [r.text for r in cr.generate.answers(model, tokenizer, asked)] == [a["text"] for a in found]
     question = run.task.questions[0]  # type: ignore[attr-defined]
     assert run.sample().startswith(f"{question}\n")
+    assert next_command(run).startswith("talk with it: ")
     assert tokenizer.conventions.chat_template == TEMPLATE
 
 
@@ -256,3 +259,35 @@ def test_a_new_model_may_begin_with_conversations(tmp_path: Path) -> None:
 def test_a_window_that_holds_no_answer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none of .* has an answer within 8 tokens"):
         new_run(tmp_path, start=base(block_size=8))
+
+
+@pytest.mark.requirement("R-386")
+def test_with_lora_the_base_stays_as_it_was(tmp_path: Path) -> None:
+    start = base()
+    start.load(start.state() | {"wte.weight": 25 * start.state()["wte.weight"]})  # as large as learned ones
+    save_pretrained(start, TOKENIZER, tmp_path / "base")
+    method = cr.models.tuning.LoRA(rank=4, targets=("q", "v", "o", "mlp"))
+    config = TrainConfig(**SETTINGS | {"max_steps": 60, "lr": 3e-2})
+    run = Run.new(
+        tmp_path / "run",
+        written(tmp_path),
+        config,
+        "gpt",
+        None,
+        tmp_path / "base",
+        task="instruction",
+        method=method,
+    )
+    fresh = {name: array.copy() for name, array in run.model.arrays().items()}
+    answers = [run.trainer.batches.batch(step) for step in range(4)]
+    before = run.model.eval().mean_loss(answers)
+    run.train()
+    model, tokenizer = cr.load(run.folder)
+    assert model.mean_loss(answers) < before - 0.5
+    for name, array in model.arrays().items():
+        assert np.array_equal(array, fresh[name]) != ("lora" in name), name
+    rows = TOKENIZER.vocab_size
+    assert np.array_equal(model.arrays()["wte.weight"][:rows], start.arrays()["wte.weight"])
+    again, _ = cr.load(tmp_path / "base")
+    assert all(np.array_equal(array, start.arrays()[name]) for name, array in again.arrays().items())
+    assert tokenizer.conventions.chat_template == TEMPLATE

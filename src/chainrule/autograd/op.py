@@ -62,8 +62,10 @@ class Op:
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
     smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so backward
     recomputes a large output instead of keeping it. `value_and_grad` computes both in one pass; the call is then
-    deferred until backward, or until its value is read. `abstract` is `forward` on shapes alone, for tracing; `cost`
-    counts the matmuls. With `integers` an op of integers gives integers; without it takes them as float32.
+    deferred until backward, or until its value is read. `keep` takes out of `saved` what backward needs for the
+    gradients that are wanted: the input of a frozen matrix is not. `abstract` is `forward` on shapes alone, for
+    tracing; `cost` counts the matmuls. With `integers` an op of integers gives integers; without it takes them as
+    float32.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Op:
     strided: bool = False
     recompute: Callable[[Saved], Sequence[Array]] | None = None
     value_and_grad: ValueAndGrad | None = None
+    keep: Callable[[Saved, Needs], Saved] | None = None
     abstract: Forward | None = None
     cost: Cost | None = None
     integers: bool = False
@@ -122,7 +125,8 @@ class Op:
 
         results: list[Any]
         if True in needs:
-            entry = record(self, name, args, values, single, saved, tuple(needs), constants)
+            kept = saved if self.keep is None else self.keep(saved, tuple(needs))
+            entry = record(self, name, args, values, single, kept, tuple(needs), constants)
             results = [Tensor.recorded(y, entry, i) for i, y in enumerate(values)]
         elif tensors:
             results = [Tensor.wrap(y) for y in values]

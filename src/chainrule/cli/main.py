@@ -58,6 +58,7 @@ COMMANDS = {
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
     "tune": ("tune.tune:", "tune a trained model: LoRA, adapters, prefixes, or all weights"),
     "tune advise": ("tune.advise", "which method of tuning suits the data and the needs"),
+    "tune forgetting": ("tune.forgetting", "tune with each remedy against forgetting, and draw gain against loss"),
     "tune distill": ("tune.distill", "let a teacher answer questions, for a student to learn from"),
     "tune compare": ("tune.compare", "show what tuning changed: right answers, and four groups of behavior"),
     "tune show-mask": ("tune.show_mask", "show which tokens of conversations are trained in instruction tuning"),

@@ -36,6 +36,6 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except ChainruleError as error:
-        if isinstance(error.args[0], FileName):
+        if isinstance(next(iter(error.args), None), FileName):
             raise
         raise FormatError(FileName(path), f": {error}") from error

@@ -1,7 +1,7 @@
 """Models, one file or folder each, with the configuration beside the model.
 
 `model` says what training needs, `language_model` what sampling needs, `registry` lists the families by name;
-`gradient` and `microbatch` compute the gradient of a batch.
+`gradient` and `microbatch` compute the gradient of a batch; `tuning` has ways to tune a trained model.
 """
 
 from chainrule import lazy
@@ -45,4 +45,4 @@ __all__ = [
     "family", "fine_tune", "make", "model_class", "n_params", "rebuild", "with_tokens"
 ]  # fmt: skip
 
-lazy.names(__name__)
+lazy.names(__name__, rooms="tuning")

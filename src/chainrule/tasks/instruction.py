@@ -148,8 +148,13 @@ class InstructionTask(WritingTask):
         return Share(used, max(used, self.eval_rows(model)), "conversations")
 
     def scores(self, model: LanguageModel, batches: EvalBatches) -> dict[str, float | None]:
-        """How many tokens of answers were predicted."""
-        return {"tokens": sum(model.counts(inputs, targets)[0] for inputs, targets in batches)}
+        """How many tokens of answers were predicted, and conversations that are longer than the window, if any."""
+        counted: dict[str, float | None] = {
+            "tokens": sum(model.counts(inputs, targets)[0] for inputs, targets in batches)
+        }
+        lost = Fitted.of(self.validation, self.window or model.training_window)
+        long = {"cut_at_the_end": len(lost.cut), "dropped": len(lost.dropped)}
+        return counted | {name: count for name, count in long.items() if count}
 
     # -- facts -----------------------------------------------------------------------------------------------------
 
@@ -167,7 +172,9 @@ class InstructionTask(WritingTask):
         copies = f", {corpus.copies:,} copies left out" if corpus.copies else ""
         said = f"{talks} conversations of {corpus.name} and {held_out} to evaluate on{copies}"
         if self.window is not None:
-            said, learned = f"{said}; rows of {self.window:,} tokens: {self.kept}", self.kept.chats
+            others = Fitted.of(self.validation, self.window)
+            lost = f", of those to evaluate on {others}" if len(others.cut) or len(others.dropped) else ""
+            said, learned = f"{said}; rows of {self.window:,} tokens: {self.kept}{lost}", self.kept.chats
         counts = (int(tokens.sum()) for tokens in (learned.answers, learned.prompts))
         return "{}; {:,} tokens of answers are learned, {:,} are only read".format(said, *counts)
 

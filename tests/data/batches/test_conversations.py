@@ -74,6 +74,8 @@ def test_what_is_cut_and_dropped_is_said() -> None:
     assert (found.kept.tolist(), found.cut.tolist(), found.dropped.tolist()) == ([0, 1], [1], [2])
     assert str(found) == "1 cut at the end of the window, 1 dropped (no answer would be left)"
     assert str(Fitted.of(chats((3, 2)), 6)) == "none cut, none dropped"
+    batches = ConversationBatches(chats((3, 2), (3, 9), (8, 2), (1, 1)), batch_size=1, block_size=6)
+    assert batches.truncated == 0.5
 
 
 def test_conversations_stand_alone_to_be_evaluated() -> None:

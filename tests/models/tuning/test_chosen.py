@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chainrule.models.tuning import BitFit, Full, Head
-from tests.models.tuning.families import made
+from tests.models.tuning.families import inputs, made
 
 
 def learning(model: object) -> set[str]:
@@ -16,6 +16,9 @@ def learning(model: object) -> set[str]:
 def test_all_weights_learn_or_all_from_some_block_on() -> None:
     model = Full().apply(made("gpt"))
     assert learning(model) == set(model.state())
+    model.parameters().zero_grad()
+    model.loss(*inputs("gpt")).backward()
+    assert all(param.grad is not None and param.grad.any() for _, param in model.named_parameters())
     upper = learning(Full(freeze_layers=1).apply(made("gpt")))
     assert upper == {name for name in model.state() if name.startswith(("h.1.", "ln_f."))}
     both = learning(Full(freeze_layers=1).apply(made("seq2seq")))

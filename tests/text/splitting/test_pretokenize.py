@@ -16,8 +16,7 @@ from chainrule.text import BPETokenizer
 from chainrule.text.splitting import pretokenize
 from chainrule.text.splitting.patterns import PATTERNS, check_pattern
 from chainrule.text.splitting.pretokenize import native_steps, split, split_reference
-from chainrule.text.unicode.expressions import translate
-from chainrule.text.unicode.ranges import LETTERS, NUMBERS, WHITE_SPACE
+from chainrule.text.unicode.expressions import characters, translate
 
 # Characters on which the patterns turn, more often than others.
 TURNING = st.sampled_from(list("aSsltvedRm'’ſéǅʰ中한ー1²٣ \t\n\r\x0b\x1c\x85\u3000!?-_/$|（。🙂\u200d\u0301"))
@@ -125,14 +124,7 @@ def test_steps_after_an_unknown_expression_are_split_by_the_extension() -> None:
 
 
 def test_kinds_of_characters_do_not_overlap() -> None:
-    kinds = [
-        {
-            code
-            for word in text.split()
-            for code in range(int(word.split("-")[0], 16), int(word.split("-")[-1], 16) + 1)
-        }
-        for text in (LETTERS, NUMBERS, WHITE_SPACE)
-    ]
+    kinds = (characters(name) for name in ("L", "N", "space"))
     letters, numbers, spaces = kinds
     assert not letters & numbers and not letters & spaces and not numbers & spaces
     assert {len(letters), len(numbers), len(spaces)} == {141028, 1911, 25}  # Unicode 16.0

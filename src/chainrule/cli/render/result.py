@@ -55,6 +55,8 @@ def _scored(run: cr.runs.Run, step: int, score: float, *, compared: bool) -> str
 def next_command(run: cr.runs.Run) -> str:
     """What to do with a trained model."""
     use, verb = ("generate text with", "sample") if run.task.writes else ("evaluate it with", "eval")
+    if run.task.used_by == "chat":
+        use, verb = "talk with it", "chat"
     return f"{use}: {command_line()} {verb} {run.folder}"
 
 

@@ -114,6 +114,12 @@ class ConversationBatches(PackedBatches):
         counted = int(np.count_nonzero(self.fitted.chats.learned))
         return max(1, round(self.batch_size * counted / len(self.rows)))
 
+    @property
+    def truncated(self) -> float:
+        """Fraction of the conversations that are cut or dropped."""
+        lost = len(self.fitted.cut) + len(self.fitted.dropped)
+        return lost / (len(self.fitted.kept) + len(self.fitted.dropped))
+
     def batch(self, step: int) -> tuple[Packed, Ids]:
         """Packed of ids (B, T) and segments (B, T); targets (B, T), IGNORE where no answer is"""
         inputs, targets = super().batch(step)

@@ -35,12 +35,13 @@ def forward(x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     x, W, layout = saved
-    X, dY = rows(x), rows(dy)  # (rows, in), (rows, out)
+    dY = rows(dy)  # (rows, out)
     M = W if layout == "in_out" else W.T  # (in, out)
     dx = dW = db = None
     if needs[0]:
-        dx = times(dY, M.T).reshape(x.shape)  # forward was: Y = X M + b                           [LI.1]
+        dx = times(dY, M.T).reshape(*dy.shape[:-1], M.shape[0])  # forward was: Y = X M + b        [LI.1]
     if needs[1]:
+        X = rows(x)  # (rows, in)
         dW = times(X.T, dY) if layout == "in_out" else times(dY.T, X)  #                           [LI.2]
     if needs[2]:
         db = sum_lead(dY)  #                                                                       [LI.3]
@@ -57,12 +58,13 @@ def native_forward(x: Array, W: Array, b: Array | None = None, *, layout: str = 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     x, W, layout = saved
-    X, dY = rows(x), rows(dy)  # (rows, in), (rows, out)
+    dY = rows(dy)  # (rows, out)
     dx = dW = db = None
     if needs[0]:
         dX = native.matmul(dY, W.T if layout == "in_out" else W, precision=mode.precision)  #       [LI.1]
-        dx = dX.reshape(x.shape)
+        dx = dX.reshape(*dy.shape[:-1], dX.shape[1])
     if needs[1]:
+        X = rows(x)  # (rows, in)
         left, right = (X, dY) if layout == "in_out" else (dY, X)
         into = needs[1].array if isinstance(needs[1], Into) else None
         dW = native.matmul(  #                                                                      [LI.2]
@@ -104,6 +106,12 @@ def abstract_forward(x: Array, W: Array, b: Array | None = None, *, layout: str 
     return abstract((*x.shape[:-1], out), x.dtype), (x, W, layout)
 
 
+def keep(saved: Saved, needs: Needs) -> Saved:
+    """Without x if W is frozen: dx = dy W does not need it."""
+    x, W, layout = saved
+    return (x if needs[1] else None), W, layout
+
+
 def cost(needs: Needs, x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in") -> Work:
     product = 2 * rows(x).shape[0] * W.size
     return Work(product, (bool(needs[0]) + bool(needs[1])) * product)
@@ -111,5 +119,5 @@ def cost(needs: Needs, x: Array, W: Array, b: Array | None = None, *, layout: st
 
 linear = Op(
     "linear", forward, backward, example,
-    composed=composed, native=(native_forward, native_backward), abstract=abstract_forward, cost=cost,
+    composed=composed, native=(native_forward, native_backward), keep=keep, abstract=abstract_forward, cost=cost,
 )  # fmt: skip

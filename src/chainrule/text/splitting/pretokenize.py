@@ -15,7 +15,6 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.text.splitting.patterns import NATIVE, PATTERNS, Pattern, check_pattern, steps_of
 from chainrule.text.unicode import expressions, programs
-from chainrule.text.unicode import ranges as unicode_ranges
 
 _SCANNERS = {PATTERNS[name][0]: number for number, name in enumerate(NATIVE)}
 
@@ -89,10 +88,5 @@ def character_classes() -> Any:
 @cache
 def _ranges() -> npt.NDArray[np.int32]:
     """Rows of (first, last, kind) of code points; kinds as in pretokenize.hpp, where 0 is everything else."""
-    lists = (unicode_ranges.LETTERS, unicode_ranges.NUMBERS, unicode_ranges.WHITE_SPACE)
-    rows = [
-        (int(word.partition("-")[0], 16), int(word.rpartition("-")[2], 16), kind)
-        for kind, text in enumerate(lists, start=1)
-        for word in text.split()
-    ]
-    return np.array(rows, np.int32)
+    kinds = enumerate(("L", "N", "space"), start=1)
+    return np.array([(*span, kind) for kind, name in kinds for span in expressions.ranges_of(name)], np.int32)

@@ -1,4 +1,4 @@
-"""Made by tools/unicode_ranges.py: categories of characters in Unicode 16.0.0."""
+"""Made by tools/unicode_ranges.py: categories of characters, and white space, in Unicode 16.0.0."""
 
 CATEGORIES = {
     "Lu": """
@@ -224,5 +224,8 @@ ff0b ff1c-ff1e ff3e ff40 ff5c ff5e ffe0-ffe6 ffe8-ffee fffc-fffd 10137-1013f 101
 1f240-1f248 1f250-1f251 1f260-1f265 1f300-1f6d7 1f6dc-1f6ec 1f6f0-1f6fc 1f700-1f776 1f77b-1f7d9 1f7e0-1f7eb
 1f7f0 1f800-1f80b 1f810-1f847 1f850-1f859 1f860-1f887 1f890-1f8ad 1f8b0-1f8bb 1f8c0-1f8c1 1f900-1fa53
 1fa60-1fa6d 1fa70-1fa7c 1fa80-1fa89 1fa8f-1fac6 1face-1fadc 1fadf-1fae9 1faf0-1faf8 1fb00-1fb92 1fb94-1fbef
+""",
+    "space": """
+9-d 20 85 a0 1680 2000-200a 2028-2029 202f 205f 3000
 """,
 }

@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 
 from chainrule.errors import DataError, FormatError
 from chainrule.text.unicode.categories import CATEGORIES
-from chainrule.text.unicode.ranges import LETTERS, NUMBERS, WHITE_SPACE
 
 Spans = Callable[[str], Iterator[tuple[int, int]]]
 
@@ -26,6 +25,12 @@ _KNOWN: set[str] = set()
 _ESCAPE = re.compile(r"\\[pP]\{(\w+)\}|\\(.)|[\[\]$]", re.DOTALL)
 _CIRCLED = "24b6-24e9 1f130-1f149 1f150-1f169 1f170-1f189"  # letters by their use, symbols by their category
 _JOINERS = "200c-200d"
+_LETTERS = ("Lu", "Ll", "Lt", "Lm", "Lo")
+_GROUPS = {  # of categories; \w as Unicode's annex on expressions defines it
+    "L": _LETTERS,
+    "N": ("Nd", "Nl", "No"),
+    "word": (*_LETTERS, "M", "Nd", "Nl", "Pc"),
+}
 
 
 def know(*expressions: str) -> None:
@@ -107,22 +112,17 @@ def characters(name: str) -> frozenset[str]:
 
 @cache
 def ranges_of(name: str) -> tuple[tuple[int, int], ...]:
-    """The code points of a category, as the first and the last of each range."""
-    words = (word.partition("-") for word in _ranges(name).split())
-    return tuple((int(first, 16), int(last or first, 16)) for first, _, last in words)
-
-
-def _ranges(name: str) -> str:
-    word = [CATEGORIES[c] for c in ("M", "Nd", "Nl", "Pc")]
-    groups = {
-        "L": LETTERS,
-        "N": NUMBERS,
-        "space": WHITE_SPACE,
-        "word": " ".join(
-            [LETTERS, *word, _CIRCLED, _JOINERS]
-        ),  # as Unicode's annex on expressions defines \w
-    }
-    return groups[name] if name in groups else CATEGORIES[name]
+    """The code points of a category, or of several together, as the first and the last of each range, in order."""
+    listed = [CATEGORIES[each] for each in _GROUPS.get(name, (name,))]
+    listed += [_CIRCLED, _JOINERS] if name == "word" else []
+    words = (word.partition("-") for text in listed for word in text.split())
+    found: list[tuple[int, int]] = []
+    for first, last in sorted((int(first, 16), int(last or first, 16)) for first, _, last in words):
+        if found and first == found[-1][1] + 1:
+            found[-1] = found[-1][0], last
+        else:
+            found.append((first, last))
+    return tuple(found)
 
 
 def _has_nested_sets(expression: str) -> bool:

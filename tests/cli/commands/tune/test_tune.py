@@ -56,7 +56,7 @@ def tune(folder: Path, base: str, data: str, out: Path, *words: str) -> None:
     main(["tune", str(folder / base), str(folder / data), *STEPS, "--out", str(out), *words])
 
 
-@pytest.mark.requirement("R-387", "R-390")
+@pytest.mark.requirement("R-390")
 def test_the_command_that_others_script_against(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
