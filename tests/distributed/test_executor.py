@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,13 @@ def second_time(path: Path) -> str:
         path.touch()
         raise DataError("not yet")
     return path.name
+
+
+def long_work(path: Path) -> None:
+    """Says who works on it, and never ends"""
+    path.with_suffix(".new").write_text(str(os.getpid()))
+    path.with_suffix(".new").rename(path)
+    time.sleep(600)
 
 
 def dies(number: int) -> int:
@@ -48,6 +58,31 @@ def test_a_process_that_dies_costs_its_item_only() -> None:
     found = {outcome.number: outcome for outcome in each(dies, [0, 1, 2, 3], 2)}
     assert found[1].result is None and found[1].error
     assert [found[number].result for number in (0, 2, 3)] == [0, 2, 3]
+
+
+def test_processes_do_not_outlive_the_one_that_began_them(tmp_path: Path) -> None:
+    program = f"""
+import os, signal, threading, time
+from pathlib import Path
+from chainrule.distributed import each
+from tests.distributed.test_executor import long_work
+if __name__ == "__main__":
+    place = Path({str(tmp_path)!r})
+    threading.Thread(target=lambda: list(each(long_work, [place / "a", place / "b"], 2)), daemon=True).start()
+    while len(list(place.glob("?"))) < 2:
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    (tmp_path / "program.py").write_text(program)
+    root = str(Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, tmp_path / "program.py"], env={**os.environ, "PYTHONPATH": root}, timeout=120
+    )
+    pids = [int(path.read_text()) for path in tmp_path.glob("?")]
+    until = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert len(pids) == 2 and not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 def test_at_least_one_process() -> None:

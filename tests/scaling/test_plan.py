@@ -41,6 +41,9 @@ def test_near_budgets_have_names_of_their_own() -> None:
 def test_factors_that_lead_to_the_same_shape_are_one_model() -> None:
     plan = Plan.of(PlanConfig(budgets=(1e10,), factors=(0.01, 0.02, 1.0)))
     assert len({model.name for model in plan.models}) == len(plan.models) < 3
+    assert "of 3 asked for" in plan.doubts()[0]
+    assert "more than their budget" in Plan.of(PlanConfig(budgets=(1.0,))).doubts()[-1]
+    assert Plan.of(PlanConfig(budgets=(1e15,))).doubts() == []
 
 
 def test_a_text_that_is_read_again_is_told() -> None:

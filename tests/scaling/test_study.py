@@ -38,6 +38,10 @@ def test_every_model_is_an_ordinary_run(tmp_path: Path) -> None:
     (tmp_path / "study" / "plan.json").write_text("{")
     with pytest.raises(ConfigError, match="another plan or text"):
         Study(tmp_path / "study", PLAN, CORPUS)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "log.jsonl").touch()  # another's
+    with pytest.raises(ConfigError, match="not empty"):
+        Study(tmp_path / "full", PLAN, CORPUS)
     other = Corpus("letters", "1", CORPUS.text + "!")
     with pytest.raises(ConfigError, match="another plan or text"):
         Study(tmp_path / "study", PLAN, other)

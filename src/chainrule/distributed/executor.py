@@ -6,6 +6,9 @@ A failed item is tried once more; if it fails again its error is kept, and the o
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -63,13 +66,25 @@ def _worked_on(
     """All items, each when its future is done."""
     threads = max(1, native.get_threads() // jobs)
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=native.set_threads, initargs=(threads,))
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(threads, os.getpid()))
     try:
         futures = {pool.submit(work, each[1]): each for each in waiting}
         for future in as_completed(futures):
             yield *futures[future], future
     finally:  # after Ctrl-C what has begun may save itself; nothing else begins
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(threads: int, parent: int) -> None:
+    """A process of the pool has its share of the machine, and does not outlive the one that began it."""
+    native.set_threads(threads)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _in_its_own_process(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:

@@ -26,6 +26,7 @@ from chainrule.validate import Check
 REFERENCE = 1e6  # parameters, of which LR and BATCH are known to be good
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the size that the rule of thumb says
 LEAST = 8  # rows of a batch
+OVER = 1.5  # times its budget that a model may take without a word
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,23 @@ class Plan:
                 model = planned(budget, factor * middle.params, config)
                 found.setdefault(model.name, model)
         return cls(config, list(found.values()))
+
+    @property
+    def asked(self) -> int:
+        """How many models were asked for"""
+        return len(self.config.budgets) * len(self.config.factors)
+
+    def doubts(self) -> list[str]:
+        """What is not as it was asked for, in words"""
+        found = []
+        if len(self.models) < self.asked:
+            why = "sizes fell together: there is no smaller head or layer (a smaller head, or larger budgets)"
+            found.append(f"{len(self.models)} models of {self.asked} asked for; {why}")
+        over = [model for model in self.models if model.flops > OVER * model.budget]
+        if over:
+            said = f"{len(over)} models take more than their budget: one step alone does (larger budgets)"
+            found.append(said)
+        return found
 
     @property
     def total_flops(self) -> float:

@@ -25,6 +25,7 @@ from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.models import LanguageModel
 from chainrule.runs import Run, RunFolder, load
+from chainrule.runs.folder import check_empty
 from chainrule.scaling.plan import Plan, Planned
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.text import CharTokenizer, Tokenizer
@@ -90,6 +91,7 @@ class Study:
         )
         file = self.folder / PLAN
         if not file.exists():
+            check_empty(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             write(file, said.encode() + b"\n")
             return

@@ -89,6 +89,12 @@ def test_compute_beyond_the_data_is_speculation_too() -> None:
         assert predict(fit, runs, runs.params.min() / 100, runs.tokens.max()).decades > 1
 
 
+def test_a_loss_that_rises_with_size_has_no_law() -> None:
+    runs = planted(30, noise=0.0)
+    with pytest.raises(DataError, match="the loss does not fall with params"):
+        fit_additive(Runs.of(3 * (runs.params / 1e8) ** 0.3, params=runs.params, flops=runs.flops))
+
+
 def test_what_cannot_be_fitted() -> None:
     with pytest.raises(DataError, match="4 runs for 5 numbers"):
         fit_additive(planted(4))

@@ -49,6 +49,12 @@ def test_wrong_questions() -> None:
     power = fit(planted(20), "power", "flops")
     with pytest.raises(ConfigError, match="the law is in flops"):
         power.predict(params=1e9)
+    assert power.predict(params=1e9, tokens=1e10) == power.predict(flops=6e19)
+
+
+def test_a_law_without_noise_leaves_no_doubt() -> None:
+    x = np.logspace(6, 9, 8)
+    assert fit(Runs.of(PowerLaw(1e13, 0.08)(x), params=x), "power").remarks == []
 
 
 @pytest.mark.parametrize(

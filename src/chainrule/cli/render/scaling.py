@@ -62,4 +62,5 @@ def plan_in_words(plan: Plan) -> str:
     each = f"{len(plan.models)} models, {seeds} run{'s' * (seeds > 1)} of each: {plan.total_flops:.3g} FLOPs"
     seconds = seeds * sum(model.seconds or 0 for model in plan.models)
     time = f", about {seconds / 60:,.0f} minutes one after the other" if timed else ""
-    return "\n".join([*table([*head, *(["time"] if timed else [])], rows), each + time])
+    doubts = [f"note: {doubt}" for doubt in plan.doubts()]
+    return "\n".join([*table([*head, *(["time"] if timed else [])], rows), each + time, *doubts])

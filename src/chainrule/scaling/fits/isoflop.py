@@ -83,10 +83,11 @@ def fit_isoflop(runs: Runs, *, resamples: int = 400, seed: int = 0, tell: Tell |
         part = runs.take(rows)
         found = valley(part)
         if found is None or not found.inside:
+            tried = len(np.unique(part.params))
             why = (
-                "fewer than three sizes, or no valley"
-                if found is None
-                else "its lowest point is outside the sizes tried"
+                f"{tried} sizes, at least three are needed"
+                if tried < 3
+                else "no lowest point between the sizes tried: add smaller or larger ones"
             )
             left_out.append(f"{np.median(part.flops):.3g} FLOPs: {why}")
         else:

@@ -25,6 +25,7 @@ from chainrule.scaling.laws.power import Floats
 from chainrule.scaling.numeric import least_squares
 
 DELTA = 1e-3  # of the Huber loss: differences of ln L below it count by their square
+NOTHING = -600.0  # ln of a constant that is 0
 MOST = 6.0  # of ln α and of ln α_N/α_D: a step of the search that goes beyond must not overflow
 FOLLOWED = 12  # starts of the grid that are followed down
 
@@ -62,6 +63,10 @@ class _Form:
         """The numbers of a law"""
         raise NotImplementedError
 
+    def rising(self, t: Floats) -> str:
+        """With what the loss does not fall; nothing if all is well"""
+        return ""
+
     def grid(self, log_N: Floats, log_D: Floats, log_L: Floats) -> Floats:
         """Vectors to begin with (k, P)"""
         raise NotImplementedError
@@ -85,6 +90,11 @@ class _AdditiveForm(_Form):
     def law(self, t: Floats) -> Additive:
         E, A, B = np.exp(t[:3]).tolist()
         return Additive(E, A, B, float(t[3]), float(t[4]))
+
+    def rising(self, t: Floats) -> str:
+        without = [name for name, log, power in zip(("params", "tokens"), t[1:3], t[3:], strict=True)
+                   if power <= 0 or log < NOTHING]  # fmt: skip
+        return " and ".join(without)
 
     def free(self, law: Additive) -> Floats:
         return np.array([*np.log([max(law.E, 1e-12), law.A, law.B]), law.alpha, law.beta])
@@ -167,9 +177,11 @@ def _fit(form: _Form, runs: Runs, resamples: int, seed: int, delta: float, tell:
     log_N, log_D, log_L = (np.log(x) for x in (runs.params, runs.tokens, runs.loss))
     starts = form.grid(log_N, log_D, log_L)
     costs = _huber(form.predict(starts, log_N, log_D)[0] - log_L, delta).sum(axis=-1)
-    best = min(
-        (_descend(form, starts[i], runs, delta) for i in np.argsort(costs)[:FOLLOWED]), key=lambda fit: fit[1]
-    )[0]
+    ends = (_descend(form, starts[i], runs, delta) for i in np.argsort(costs)[:FOLLOWED])
+    best = min(ends, key=lambda end: end[1])[0]
+    if wrong := form.rising(best):
+        fix = "add runs of other sizes, or fit a power law of one quantity"
+        raise DataError(f"fit: the loss does not fall with {wrong} (exponent not positive; {fix})")
     law = form.law(best)
 
     def again(drawn: Runs) -> JointLaw | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -92,7 +93,10 @@ class Report:
             raise ConfigError(
                 f"predict: a fit of the form {self.form} has no law (fit chinchilla, kaplan, power or floor)"
             )
-        x = {"params": params, "tokens": tokens, "flops": flops}[self.quantity]
+        given = {"params": params, "tokens": tokens, "flops": flops}
+        x = given[self.quantity]
+        if x is None and list(given.values()).count(None) == 1:
+            x = float(getattr(_sizes(given), self.quantity)[0])
         if x is None:
             raise ConfigError(f"predict: the law is in {self.quantity} (must be given)")
         draws = [PowerLaw(**draw) for draw in self.draws]
@@ -165,7 +169,8 @@ def _single(runs: Runs, form: str, quantity: str, facts: dict[str, Any], how: di
     def fitted(some: Runs) -> Any:
         if form == "power":
             return fit_power(getattr(some, quantity), some.loss)
-        return fit_power_with_floor(some, quantity, **how)
+        quiet = how | {"tell": how["tell"] if some is runs else None}
+        return fit_power_with_floor(some, quantity, **quiet)
 
     found, others = fitted(runs), _without_largest(runs, quantity)
     said = remarks(runs, {quantity: x}, found.residuals, found.estimates)
@@ -226,5 +231,10 @@ def _two_of(params: float | None, tokens: float | None, flops: float | None) -> 
     given = {"params": params, "tokens": tokens, "flops": flops}
     if sum(value is not None for value in given.values()) != 2:
         raise ConfigError("predict: two of params, tokens and flops must be given")
-    found = Runs.of([1.0], **{name: None if value is None else [value] for name, value in given.items()})
+    found = _sizes(given)
     return float(found.params[0]), float(found.tokens[0])
+
+
+def _sizes(given: Mapping[str, float | None]) -> Runs:
+    """A run of these sizes: two give the third"""
+    return Runs.of([1.0], **{name: None if value is None else [value] for name, value in given.items()})

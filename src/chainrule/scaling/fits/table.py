@@ -127,6 +127,11 @@ class Runs:
         )
 
 
+def header(path: str | Path) -> list[str]:
+    """The names of the columns of a table"""
+    return _rows(Path(path))[1]
+
+
 def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")

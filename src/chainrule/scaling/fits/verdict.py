@@ -19,6 +19,7 @@ WIDE = 0.3  # width of the interval of a, of which 0.5 is the middle
 END = 0.25  # share of the runs that count as an end
 FAR = 4.0  # robust standard deviations that make an outlier
 CURVED = 4.0  # standard errors by which an end may be off
+SLACK = 1e-6  # of a law without noise, whose interval is a point
 OFF = 0.05  # relative error of the largest run when it is left out
 
 
@@ -84,7 +85,7 @@ def ends(name: str, x: Floats, residuals: Floats) -> list[Remark]:
         mean, middle = float(off[end].mean()), float(u[rest].mean())
         spread = float(((u[rest] - middle) ** 2).sum())
         error = noise * math.sqrt(1 / k + 1 / (n - k) + (float(u[end].mean()) - middle) ** 2 / spread)
-        if abs(mean) > CURVED * error:
+        if abs(mean) > max(CURVED * error, SLACK):
             found.append((abs(mean) / max(error, 1e-300), code, mean))
     if not found:
         return []
@@ -129,11 +130,12 @@ def outliers(residuals: Floats) -> list[Remark]:
     """Runs farther from the law than four robust standard deviations (1.4826 times the median distance)"""
     middle = float(np.median(residuals))
     spread = 1.4826 * float(np.median(np.abs(residuals - middle)))
-    far = np.flatnonzero(np.abs(residuals - middle) > FAR * spread) if spread > 0 else np.array([], int)
+    far = np.flatnonzero(np.abs(residuals - middle) > max(FAR * spread, SLACK))
     if not len(far):
         return []
     listed = ", ".join(f"{row + 1}" for row in far[:5].tolist()) + (", …" if len(far) > 5 else "")
-    said = f"{len(far)} of {len(residuals)} runs are more than four robust standard deviations off: {listed}"
+    count = f"{len(far)} of {len(residuals)} runs {'is' if len(far) == 1 else 'are'}"
+    said = f"{count} more than four robust standard deviations off: rows {listed} of those used"
     return [
         Remark(Code.OUTLIER, f"{said} (look at them; --drop-highest leaves out runs of the highest loss)")
     ]
@@ -142,7 +144,8 @@ def outliers(residuals: Floats) -> list[Remark]:
 def largest_off(measured: float, predicted: Estimate) -> list[Remark]:
     """The largest run, predicted by the others"""
     error = predicted.value / measured - 1
-    if abs(error) <= OFF and predicted.low <= measured <= predicted.high:
+    near = predicted.low * (1 - SLACK) <= measured <= predicted.high * (1 + SLACK)
+    if abs(error) <= OFF and near:
         return []
     said = (
         f"without the largest run the law predicts {predicted} for it, measured {measured:.4g} ({error:+.1%})"

@@ -91,6 +91,9 @@ def test_what_is_wrong_in_one_line(table: Path, tmp_path: Path, capsys: pytest.C
         capsys, "scale", "run", str(table), "pydoc", "--out", str(tmp_path / "s")
     )
     assert "must be left out without compute" in refused(capsys, "scale", "plan", "--served", "1e9")
+    one = ("scale", "plan", "--compute", "1e20")
+    assert "must be left out with compute" in refused(capsys, *one, "--budgets", "1e9")
+    assert "must have --flops-per-second" in refused(capsys, *one, "--price", "2")
 
 
 def test_plan_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -58,7 +59,7 @@ class Command:
 
     def run(self) -> None:
         from chainrule.scaling.fits.report import fit
-        from chainrule.scaling.fits.table import Runs
+        from chainrule.scaling.fits.table import Runs, header
 
         check = Check("scale fit", self)
         check.at_least(20, "resamples")
@@ -67,7 +68,9 @@ class Command:
         columns = {name: getattr(self, name) for name in ("loss", "params", "tokens", "flops")}
         given = {name: column for name, column in columns.items() if column}
         if len(given) < 2:
-            raise ConfigError("scale fit: no column of sizes (give --params, --tokens or --flops, by name)")
+            names = ", ".join(header(self.table))
+            fix = "give --params, --tokens or --flops, by name"
+            raise ConfigError(f"scale fit: no column of sizes ({fix}; {self.table} has {names})")
         with Progress("fitting") as progress:
             runs = Runs.read(self.table, given, self._where()).without_highest(self.drop_highest)
             found = fit(
@@ -85,7 +88,9 @@ class Command:
             save(fitted(found, runs), self.plot)
         print(text if self.json else fit_in_words(found))
         if self.out and not self.json:
-            print(f"predict with: chainrule scale predict {self.out} --params N --tokens D")
+            sizes = f"--{found.quantity} X" if found.points else "--params N --tokens D"
+            if found.law:
+                print(f"predict with: chainrule scale predict {shlex.quote(str(self.out))} {sizes}")
 
     def _where(self) -> dict[str, str]:
         """COLUMN=VALUE, taken apart"""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from chainrule.cli.args.kinds import Several
-from chainrule.cli.args.options import Without
+from chainrule.cli.args.options import Given, Without
 from chainrule.cli.args.outputs import File
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import plan_in_words
@@ -50,6 +50,7 @@ class Command:
     """Compute budgets of the study in FLOPs."""
     factors: Annotated[tuple[float, ...], Several] = PlanConfig.factors
     """Sizes of each budget, as factors of the size for --ratio tokens per parameter."""
+    given: Given = field(default_factory=Given)
     study: Annotated[PlanConfig, Without(("budgets", "factors"))] = field(default_factory=PlanConfig)
 
     def run(self) -> None:
@@ -60,6 +61,13 @@ class Command:
         check.positive("compute", "available", "served", "flops_per_second", "price")
         check.at_least(1, "devices")
         if self.compute is not None:
+            if self.price is not None and self.flops_per_second is None:
+                rule = "must have --flops-per-second beside it: how long the devices work"
+                raise ConfigError.of("scale plan", {"price": self.price}, rule)
+            for name in sorted(self.given & {"budgets", "factors", "out", "measure"}):
+                raise ConfigError.of(
+                    "scale plan", {name: getattr(self, name)}, "must be left out with compute"
+                )
             found = advise(
                 self.compute, self.available, self.served, self.flops_per_second, self.devices, self.price
             )

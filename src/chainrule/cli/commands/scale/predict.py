@@ -12,6 +12,8 @@ from chainrule.cli.args.options import Argument
 from chainrule.errors import ChainruleWarning
 from chainrule.validate import Check
 
+MOST = 1e40  # more than anybody will ever train
+
 
 @dataclass(frozen=True)
 class Command:
@@ -36,7 +38,7 @@ class Command:
     def run(self) -> None:
         from chainrule.scaling.fits.report import Report
 
-        Check("scale predict", self).positive("params", "tokens", "flops")
+        Check("scale predict", self).between(1, MOST, "params", "tokens", "flops")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ChainruleWarning)  # said below
             found = Report.read(self.fit).predict(self.params, self.tokens, self.flops)

@@ -76,7 +76,11 @@ class Command:
                     reached = f"loss {made.loss:.4f} ± {made.standard_error:.4f}   {made.seconds:.0f} s"
                     print(f"{made.name:<22} seed {made.seed}   {reached}", flush=True)
 
-            found = study.run(self.jobs or min(total, os.cpu_count() or 1), tell)
+            try:
+                found = study.run(self.jobs or min(total, os.cpu_count() or 1), tell)
+            except KeyboardInterrupt:
+                progress.console.print("interrupted: call it again, and it goes on where it stopped")
+                raise SystemExit(130) from None
         if failed:
             raise Failure(
                 f"scale run: {len(failed)} of {total} runs failed (see above; call it again to try them)"
