@@ -50,13 +50,13 @@ def ways(config: TrainConfig, keeping: Keeping, rank: int) -> dict[str, tuple[Me
     """All weights without a remedy, with each of those in `keeping`, and LoRA."""
     plain = Keeping(general=keeping.general)
     slow = replace(config, lr=config.lr / SLOWER)
-    old: dict[str, Any] = {"replay": keeping.replay or keeping.general, "replay_share": keeping.replay_share}
+    old = keeping.replay or keeping.general
     return {
         "full": (Full(), config, plain),
         "lower rate": (Full(), slow, plain),
         "early stopping": (Full(), config, replace(plain, tolerance=keeping.tolerance)),
         "pull": (Full(), config, replace(plain, pull=keeping.pull)),
-        "replay": (Full(), config, replace(plain, **old)),
+        "replay": (Full(), config, replace(plain, replay=old, replay_share=keeping.replay_share)),
         "lora": (LoRA(rank=rank), config, plain),
     }
 

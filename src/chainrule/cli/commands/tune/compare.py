@@ -12,7 +12,6 @@ import chainrule as cr
 from chainrule.cli.args.options import Argument, Without
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
-from chainrule.tasks.answer_options import shorten
 from chainrule.validate import Check
 
 
@@ -67,6 +66,8 @@ class Command:
 
 def in_words(found: dict[str, Any]) -> list[str]:
     """For people: the answers that changed most, and the rates."""
+    from chainrule.tasks.answer_options import shorten  # the help is there without it
+
     lines = []
     if "answers" in found:
         about = found["answers"]
