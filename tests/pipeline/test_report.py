@@ -25,8 +25,5 @@ def test_intervals_and_the_rule() -> None:
     rate = WinRate(wins=60, ties=20, losses=20)
     assert rate.rate == 0.7 and rate.interval == pytest.approx((0.604, 0.781), abs=1e-3)
     assert wilson(0.0, 0) == (0.0, 1.0) and wilson(0.0, 20)[0] == 0.0
-    found = [
-        score(text, ended=end)
-        for text, end in (("Return it.", True), ("Return", False), ("It.", True), ("", True))
-    ]
-    assert found == [3.0, 2.0, 1.0, 0.0]
+    texts = (("Return it", True), ("Return", False), ("It.", True), ("..", False), ("", True))
+    assert [score(text, ended=end) for text, end in texts] == pytest.approx([4.0, 3.0, 1 + 2 / 3, 0.0, 0.0])
