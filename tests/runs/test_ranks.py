@@ -74,6 +74,40 @@ def test_dropout_and_microbatches_do_not_depend_on_who_computes_them(text: str, 
 
 
 @needs_mpi
+def test_running_statistics_are_those_of_all_ranks(text: str, tmp_path: Path) -> None:
+    words = ("train", "mlp", text, "--batch-size", "8", "--eval-every", "3", "--save-every", "3")
+    words += ("--schedule", "constant", "--warmup", "0")
+    for name, steps in (("whole", "6"), ("parts", "3")):
+        out = ("--max-steps", steps, "--out", str(tmp_path / name))
+        done = together(2, "-m", "chainrule.cli", *words, *out)
+        assert done.returncode == 0, done.stderr
+    more = ("--resume", str(tmp_path / "parts"), "--max-steps", "6")
+    done = together(2, "-m", "chainrule.cli", "train", "mlp", *more)
+    assert done.returncode == 0, done.stderr
+    states = [load(tmp_path / name / "checkpoints" / "step_000006")[0].state() for name in ("whole", "parts")]
+    assert all(np.array_equal(states[0][name], states[1][name]) for name in states[0])
+
+
+@needs_mpi
+def test_tuning_with_a_tolerance_is_shared(text: str, tmp_path: Path) -> None:
+    main(["train", "gpt", text, *SIZES, *SETTINGS, "--out", str(tmp_path / "base")])
+    words = (
+        "tune",
+        str(tmp_path / "base"),
+        text,
+        "--max-steps",
+        "4",
+        "--eval-every",
+        "2",
+        "--tolerance",
+        "0.5",
+    )
+    done = together(2, "-m", "chainrule.cli", *words, "--out", str(tmp_path / "tuned"))
+    assert done.returncode == 0, done.stderr
+    load(tmp_path / "tuned")
+
+
+@needs_mpi
 def test_a_dead_rank_ends_the_job_and_leaves_a_good_checkpoint(text: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words = (text, *SIZES, *SETTINGS, "--max-steps", "1000000", "--out", str(folder))

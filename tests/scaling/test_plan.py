@@ -31,6 +31,13 @@ def test_each_model_spends_its_budget() -> None:
     assert large.batch_size > small.batch_size
 
 
+def test_near_budgets_have_names_of_their_own() -> None:
+    plan = Plan.of(PlanConfig(budgets=(2e9, 2.4e9), factors=(1.0,)))
+    assert len({model.name for model in plan.models}) == 2
+    with pytest.raises(ConfigError, match="must differ within six digits"):
+        PlanConfig(budgets=(2e9, 2.0000001e9))
+
+
 def test_factors_that_lead_to_the_same_shape_are_one_model() -> None:
     plan = Plan.of(PlanConfig(budgets=(1e10,), factors=(0.01, 0.02, 1.0)))
     assert len({model.name for model in plan.models}) == len(plan.models) < 3

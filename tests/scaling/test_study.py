@@ -35,6 +35,9 @@ def test_every_model_is_an_ordinary_run(tmp_path: Path) -> None:
     assert [row.loss for row in again] == [row.loss for row in found]
     assert [row.seconds for row in again] == [row.seconds for row in found]
 
+    (tmp_path / "study" / "plan.json").write_text("{")
+    with pytest.raises(ConfigError, match="another plan or text"):
+        Study(tmp_path / "study", PLAN, CORPUS)
     other = Corpus("letters", "1", CORPUS.text + "!")
     with pytest.raises(ConfigError, match="another plan or text"):
         Study(tmp_path / "study", PLAN, other)

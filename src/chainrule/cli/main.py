@@ -174,7 +174,8 @@ def _stop_all(code: int) -> None:
     if launched():
         from chainrule.distributed import world
 
-        world().stop(code)
+        with suppress(ConfigError):
+            world().stop(code)
 
 
 def _rank() -> int:
@@ -183,7 +184,10 @@ def _rank() -> int:
         return 0
     from chainrule.distributed import world
 
-    return world().rank
+    try:
+        return world().rank
+    except ConfigError:  # without mpi4py each process is alone, and says so
+        return 0
 
 
 def _together(name: str) -> None:

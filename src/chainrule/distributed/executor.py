@@ -6,7 +6,6 @@ A failed item is tried once more; if it fails again its error is kept, and the o
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -40,29 +39,48 @@ def each(work: Callable[[Any], T], items: Sequence[Any], jobs: int = 1) -> Itera
     if jobs == 1:
         yield from (_here(work, number, item) for number, item in enumerate(items))
         return
-    threads = max(1, (os.cpu_count() or 1) // jobs)
     waiting = [(number, item, 1) for number, item in enumerate(items)]
     while waiting:
-        failed = []
-        pool = ProcessPoolExecutor(
-            jobs, multiprocessing.get_context("spawn"), initializer=native.set_threads, initargs=(threads,)
-        )
-        try:
-            futures: dict[Future[T], tuple[int, Any, int]] = {
-                pool.submit(work, item): (number, item, attempt) for number, item, attempt in waiting
-            }
-            for future in as_completed(futures):
-                number, item, attempt = futures[future]
-                try:
-                    yield Outcome(number, future.result())
-                except (*TROUBLE, BrokenProcessPool) as error:
-                    if attempt < TRIES:
-                        failed.append((number, item, attempt + 1))
-                    else:
-                        yield Outcome(number, None, str(error) or type(error).__name__)
-        finally:  # after Ctrl-C what has begun may save itself; nothing else begins
-            pool.shutdown(wait=True, cancel_futures=True)
+        failed, suspects = [], []
+        for number, item, attempt, future in _worked_on(work, waiting, jobs):
+            try:
+                yield Outcome(number, future.result())
+            except BrokenProcessPool:  # a process has died: which item it was working on is not known
+                suspects.append((number, item))
+            except TROUBLE as error:
+                if attempt < TRIES:
+                    failed.append((number, item, attempt + 1))
+                else:
+                    yield Outcome(number, None, str(error) or type(error).__name__)
+        for number, item in suspects:
+            yield _in_its_own_process(work, number, item)
         waiting = failed
+
+
+def _worked_on(
+    work: Callable[[Any], T], waiting: Sequence[tuple[int, Any, int]], jobs: int
+) -> Iterator[tuple[int, Any, int, Future[T]]]:
+    """All items, each when its future is done."""
+    threads = max(1, native.get_threads() // jobs)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, context, initializer=native.set_threads, initargs=(threads,))
+    try:
+        futures = {pool.submit(work, each[1]): each for each in waiting}
+        for future in as_completed(futures):
+            yield *futures[future], future
+    finally:  # after Ctrl-C what has begun may save itself; nothing else begins
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_its_own_process(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
+    """An item whose process may have died: alone, so that no other pays for it."""
+    error = ""
+    for _, _, _, future in _worked_on(work, [(number, item, TRIES)], 1):
+        try:
+            return Outcome(number, future.result())
+        except (*TROUBLE, BrokenProcessPool) as trouble:
+            error = str(trouble) or type(trouble).__name__
+    return Outcome(number, None, error)
 
 
 def _here(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:

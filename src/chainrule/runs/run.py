@@ -259,6 +259,7 @@ class Run:
         """
         trainer, self.left_at = self.trainer, None
         if not world().first:
+            self._begin(Logger())
             return trainer.run(Logger())
         unit = self.task.counted
         per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
@@ -285,24 +286,28 @@ class Run:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         return result
 
-    def _begin(self, log: Log) -> None:
-        """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said."""
-        trainer = self.trainer
+    def _begin(self, log: Logger) -> None:
+        """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said.
+
+        What all ranks must know, or find together, they find here; the first alone looks around and saves.
+        """
+        trainer, first = self.trainer, world().first
         if trainer.steps and trainer.eval_batches:
-            records = read(self.files.log)
+            records = world().from_first(read(self.files.log) if first else [])
             deque(trainer.monitor.recall(records), maxlen=0)  # no finding is printed twice
             trainer.bounds.recall(records)
         elif not trainer.steps:
-            if self.task.baseline:
+            if self.task.baseline and first:
                 self._tell_baseline(log)
-            if trainer.eval_batches:
+            if trainer.eval_batches and first:
                 found = trainer.examine(fresh=self.from_seed)
                 trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
             if self.tuning is not None:
                 self.tuning.tell_before(trainer, log)
-            self.save()
+            if first:
+                self.save()
 
-    def _tell_baseline(self, log: Log) -> None:
+    def _tell_baseline(self, log: Logger) -> None:
         """Print what a simpler model reaches on the same validation data, which this one must beat."""
         found = baseline_of(self.task, self.trainer.config.eval_windows, log.progress)
         scores = {name: value for name, value in found.items() if name != self.task.unit}

@@ -19,7 +19,7 @@ from chainrule.runs.warm_start import Start
 from chainrule.tasks.task import Task
 from chainrule.text import Tokenizer
 from chainrule.train.config import Keeping, TrainConfig
-from chainrule.train.log import Log
+from chainrule.train.log import Logger
 from chainrule.train.trainer import Trainer
 
 
@@ -64,7 +64,7 @@ class Tuning:
         """The batches, with what is replayed among them."""
         return self.kept.mixed(task, model, batches, config)
 
-    def tell_before(self, trainer: Trainer, log: Log) -> None:
+    def tell_before(self, trainer: Trainer, log: Logger) -> None:
         """Note what the base could do; with a tolerance its weights count as the best as long as no others do."""
         if (general := trainer.general) is None:
             return

@@ -61,6 +61,9 @@ class PlanConfig:
             object.__setattr__(self, name, tuple(getattr(self, name)))
             good = bool(getattr(self, name)) and all(math.isfinite(x) and x > 0 for x in getattr(self, name))
             check.require(good, name, rule="must be positive numbers, at least one")
+        names = {f"{budget:g}" for budget in self.budgets}
+        rule = "must differ within six digits: each names its runs"
+        check.require(len(names) == len(self.budgets), "budgets", rule=rule)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Planned:
     @property
     def name(self) -> str:
         """Of its directory: budget and size"""
-        return f"C{self.budget:.0e}-N{self.params}".replace("+", "")
+        return f"C{self.budget:g}-N{self.params}".replace("+", "")
 
 
 @dataclass(frozen=True)
@@ -101,12 +104,12 @@ class Plan:
     @classmethod
     def of(cls, config: PlanConfig) -> Self:
         """The grid of budgets and sizes; two factors that lead to the same shape are one model"""
-        found: dict[tuple[Any, ...], Planned] = {}
+        found: dict[str, Planned] = {}
         for budget in config.budgets:
             middle = chinchilla(budget, config.ratio)
             for factor in config.factors:
                 model = planned(budget, factor * middle.params, config)
-                found.setdefault((budget, model.params), model)
+                found.setdefault(model.name, model)
         return cls(config, list(found.values()))
 
     @property

@@ -92,7 +92,12 @@ class Study:
         if not file.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             write(file, said.encode() + b"\n")
-        elif json.loads(file.read_bytes()) != json.loads(said):
+            return
+        try:
+            same = json.loads(file.read_bytes()) == json.loads(said)
+        except (ValueError, RecursionError):
+            same = False
+        if not same:
             raise ConfigError(
                 f"{self.folder}: holds a study of another plan or text (choose another directory)"
             )
@@ -150,6 +155,9 @@ def train(item: Item) -> Measured:
     model, files = item.model, RunFolder(item.folder)
     if files.saved():
         run = Run.resume(item.folder)
+        if run.trainer.config.max_steps != model.steps:
+            said = f"{item.folder}: a run of {run.trainer.config.max_steps:,} steps, not of {model.steps:,}"
+            raise ConfigError(f"{said} (choose another directory)")
     else:
         steps = model.steps
         sizes: dict[str, Any] = model.sizes

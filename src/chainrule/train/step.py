@@ -161,6 +161,10 @@ class GradientStep(Step):
             total = np.array([loss])
             ranks.sum(total)
             ranks.sum(self.optimizer.params.grad)
+            for _, buffer in self.model.named_buffers():  # running statistics, each rank's of its own rows
+                mean = buffer.reshape(-1) / ranks.size
+                ranks.sum(mean)
+                buffer[...] = mean.reshape(buffer.shape)
             loss = float(total[0])
         return loss, state
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chainrule.errors import DataError
+from chainrule.errors import ChainruleWarning, DataError
 from chainrule.scaling.fits import Runs, fit_additive, fit_unified, predict
 from chainrule.scaling.fits.joint import _AdditiveForm, _UnifiedForm
 from chainrule.scaling.laws.published import CHINCHILLA_REFITTED, KAPLAN
@@ -64,8 +64,29 @@ def test_derivatives_against_differences(form: _AdditiveForm | _UnifiedForm, t: 
 
 def test_a_prediction_covers_what_the_law_says() -> None:
     runs = planted(60)
-    found = predict(fit_additive(runs, resamples=40), runs, 3e10, 6e11).loss
-    assert found.low < CHINCHILLA_REFITTED(3e10, 6e11).item() < found.high
+    found = predict(fit_additive(runs, resamples=40), runs, 1.5e10, 1e11).loss
+    assert found.low < CHINCHILLA_REFITTED(1.5e10, 1e11).item() < found.high
+
+
+def test_intervals_of_predictions_hold_new_runs_also_of_few() -> None:
+    held = 0
+    for seed in range(20):
+        runs = planted(10, seed, noise=0.005)
+        N, D = float(np.exp(np.log(runs.params).mean())), float(np.exp(np.log(runs.tokens).mean()))
+        new = CHINCHILLA_REFITTED(N, D).item() * np.exp(np.random.default_rng(99 + seed).normal(0, 0.005))
+        found = predict(fit_additive(runs, resamples=40, seed=seed), runs, N, D)
+        held += found.loss.low <= new <= found.loss.high
+        assert found.decades == 0
+    assert held >= 18
+
+
+def test_compute_beyond_the_data_is_speculation_too() -> None:
+    runs = planted(30)
+    fit = fit_additive(runs, resamples=20)
+    with pytest.warns(ChainruleWarning, match="speculation"):
+        assert predict(fit, runs, 9 * runs.params.max(), 9 * runs.tokens.max()).decades > 1
+    with pytest.warns(ChainruleWarning, match="speculation"):
+        assert predict(fit, runs, runs.params.min() / 100, runs.tokens.max()).decades > 1
 
 
 def test_what_cannot_be_fitted() -> None:

@@ -26,7 +26,7 @@ def test_a_file_holds_the_whole_fit(form: str, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="has no law"):
             found.predict(flops=1e21)
     else:
-        sizes = {"params": 3e10, "tokens": 6e11} if form in ("chinchilla", "kaplan") else {"flops": 3e21}
+        sizes = {"params": 1.5e10, "tokens": 1e11} if form in ("chinchilla", "kaplan") else {"flops": 3e21}
         assert Report.read(path).predict(**sizes) == found.predict(**sizes)
 
 

@@ -16,7 +16,7 @@ FORMULAS = {
     "power": "L = a x^-alpha",
     "floor": "L = E + a x^-alpha",
     "isoflop": "N_opt = k C^a, the lowest point of a parabola at each budget",
-    "envelope": "L = a C^-alpha along the runs that none beats; their N as C^a",
+    "envelope": "L ~ C^-alpha along the runs that none beats; their N ~ C^a",
 }
 
 

@@ -58,9 +58,14 @@ def check_enough(found: int, n: int) -> None:
         )
 
 
+def tail_of(free: int) -> float:
+    """The percentile at which a 95 % interval begins, with so many degrees of freedom"""
+    return normal_cdf(student(0.025, max(free, 1)))
+
+
 def estimate(value: float, draws: Floats, runs: int, parameters: int) -> Estimate:
     """The value of the fit to all runs, with the interval and the error of the resamples."""
-    tail = normal_cdf(student(0.025, max(runs - parameters, 1)))
+    tail = tail_of(runs - parameters)
     low, high = np.quantile(draws, [tail, 1 - tail])
     with np.errstate(over="ignore"):  # a constant that is not known at all
         return Estimate(value, float(low), float(high), float(np.std(draws, ddof=1)))

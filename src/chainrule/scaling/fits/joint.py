@@ -38,6 +38,11 @@ class JointFit:
     residuals: Floats
     """ln L measured - ln L of the law"""
     draws: list[JointLaw]
+    """Laws as likely as this one"""
+    noise: float
+    """Standard deviation of ln L around the law"""
+    free: int
+    """Runs beyond the numbers of the law: degrees of freedom"""
 
 
 class _Form:
@@ -182,7 +187,8 @@ def _fit(form: _Form, runs: Runs, resamples: int, seed: int, delta: float, tell:
         for name, read in names.items()
     }
     residuals = log_L - np.log(law(runs.params, runs.tokens))
-    return JointFit(law, estimates, residuals, draws)
+    noise = math.sqrt(float((residuals**2).sum()) / (len(runs) - P))
+    return JointFit(law, estimates, residuals, draws, noise, len(runs) - P)
 
 
 def _reader(name: str) -> Callable[[Any], float]:

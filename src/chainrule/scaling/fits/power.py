@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,8 @@ class PowerFit:
     """Laws as likely as this one: what a prediction takes its interval from"""
     noise: float = 0.0
     """Standard deviation of ln L around the law"""
+    free: int = 1
+    """Runs beyond the numbers of the law: degrees of freedom"""
 
 
 def fit_power(x: npt.ArrayLike, loss: npt.ArrayLike) -> PowerFit:
@@ -45,30 +47,41 @@ def fit_power(x: npt.ArrayLike, loss: npt.ArrayLike) -> PowerFit:
     0.102
     """
     x, y = _checked(x, loss)
-    u, v = np.log(x), np.log(y)
+    slope, start, residuals, noise = line(np.log(x), np.log(y))
+    if slope.value >= 0:
+        raise DataError(f"fit: the loss does not fall with x (slope {slope.value:+.3g}; must be negative)")
+    a = math.exp(start.value)
+    estimates = {
+        "alpha": Estimate(-slope.value, -slope.high, -slope.low, slope.error),
+        "a": Estimate(a, math.exp(start.low), math.exp(start.high), a * start.error),
+    }
+    return PowerFit(PowerLaw.of_prefactor(a, -slope.value), estimates, x, residuals, [], noise, len(x) - 2)
+
+
+class Line(NamedTuple):
+    """A straight line by least squares."""
+
+    slope: Estimate
+    start: Estimate
+    residuals: Floats
+    noise: float
+
+
+def line(u: Floats, v: Floats) -> Line:
+    """v against u, with the intervals of Student's t"""
     n, mean = len(u), float(u.mean())
     spread = float(((u - mean) ** 2).sum())
     slope = float(((u - mean) * (v - v.mean())).sum() / spread)
     start = float(v.mean() - slope * mean)
-    if slope >= 0:
-        raise DataError(f"fit: the loss does not fall with x (slope {slope:+.3g}; must be negative)")
     residuals = v - start - slope * u
-    free = n - 2
-    sigma = math.sqrt(float((residuals**2).sum()) / free) if free else math.nan
-    slope_error = sigma / math.sqrt(spread)
-    start_error = sigma * math.sqrt(1 / n + mean**2 / spread)
-    width = student(0.975, free)
-    law = PowerLaw.of_prefactor(math.exp(start), -slope)
-    estimates = {
-        "alpha": Estimate(-slope, -slope - width * slope_error, -slope + width * slope_error, slope_error),
-        "a": Estimate(
-            math.exp(start),
-            math.exp(start - width * start_error),
-            math.exp(start + width * start_error),
-            math.exp(start) * start_error,
-        ),
-    }
-    return PowerFit(law, estimates, x, residuals, [], sigma)
+    noise = math.sqrt(float((residuals**2).sum()) / (n - 2)) if n > 2 else math.nan
+    width = student(0.975, n - 2)
+
+    def known(value: float, error: float) -> Estimate:
+        return Estimate(value, value - width * error, value + width * error, error)
+
+    first = noise * math.sqrt(1 / n + mean**2 / spread)
+    return Line(known(slope, noise / math.sqrt(spread)), known(start, first), residuals, noise)
 
 
 def predicted(fit: PowerFit, x: float) -> Estimate:
@@ -109,7 +122,9 @@ def fit_power_with_floor(
         for name, read in numbers.items()
     }
     residuals = np.log(y) - np.log(law(x))
-    return PowerFit(law, estimates, x, residuals, draws, float(residuals.std(ddof=min(3, len(x) - 1))))
+    free = max(len(x) - 3, 1)
+    noise = math.sqrt(float((residuals**2).sum()) / free)
+    return PowerFit(law, estimates, x, residuals, draws, noise, free)
 
 
 def _with_floor(x: Floats, y: Floats, start: PowerLaw | None = None) -> PowerLaw | None:

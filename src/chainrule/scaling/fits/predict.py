@@ -9,13 +9,15 @@ import numpy as np
 
 from chainrule.errors import ChainruleWarning
 from chainrule.random import generator
-from chainrule.scaling.fits.bootstrap import Estimate
+from chainrule.scaling.fits.bootstrap import Estimate, tail_of
 from chainrule.scaling.fits.joint import JointFit
 from chainrule.scaling.fits.power import PowerFit, predicted
 from chainrule.scaling.fits.table import Runs
+from chainrule.scaling.laws.joint import FLOPS
 from chainrule.scaling.laws.power import Floats, decades
 
-FAR = 1.0  # decades beyond the largest run that a prediction may go
+FAR = 1.0  # decades outside of the data that a prediction may go
+SCATTERED = 20  # runs drawn around each law
 
 
 class Prediction(NamedTuple):
@@ -23,7 +25,7 @@ class Prediction(NamedTuple):
 
     loss: Estimate
     decades: float
-    """Beyond the largest run; 0 within the data"""
+    """Outside of the data; 0 within them"""
 
     @property
     def speculation(self) -> bool:
@@ -33,36 +35,43 @@ class Prediction(NamedTuple):
 
 def predict_power(fit: PowerFit, x: float) -> Prediction:
     """By a power law; warns beyond a decade"""
-    loss = (
-        _from_draws(fit.law(x).item(), np.array([d(x).item() for d in fit.draws]), fit.noise)
-        if fit.draws
-        else (predicted(fit, x))
-    )
-    return _told(Prediction(loss, max(0.0, decades(x / fit.x.max()).item())))
+    if not fit.draws:
+        return _told(Prediction(predicted(fit, x), outside(x, fit.x)))
+    draws = np.array([law(x).item() for law in fit.draws])
+    loss = _from_draws(fit.law(x).item(), draws, fit.noise, fit.free)
+    return _told(Prediction(loss, outside(x, fit.x)))
 
 
 def predict(fit: JointFit, runs: Runs, params: float, tokens: float) -> Prediction:
-    """By a law in parameters and tokens; warns beyond a decade of compute, or of either of the two"""
-    value = fit.law(params, tokens).item()
+    """By a law in parameters and tokens; warns a decade outside of the data in either of them, or in compute"""
     draws = np.array([law(params, tokens).item() for law in fit.draws])
-    beyond = [
-        decades(wanted / known.max()).item()
-        for wanted, known in ((params, runs.params), (tokens, runs.tokens))
-    ]
-    loss = _from_draws(value, draws, float(fit.residuals.std(ddof=1)))
-    return _told(Prediction(loss, max(0.0, *beyond)))
+    loss = _from_draws(fit.law(params, tokens).item(), draws, fit.noise, fit.free)
+    far = (
+        outside(params, runs.params),
+        outside(tokens, runs.tokens),
+        outside(params * tokens, runs.flops / FLOPS),
+    )
+    return _told(Prediction(loss, max(far)))
 
 
-def _from_draws(value: float, draws: Floats, noise: float) -> Estimate:
+def outside(x: float, known: Floats) -> float:
+    """How many decades x is above the largest or below the smallest; 0 between them"""
+    return max(0.0, decades(x / known.max()).item(), decades(known.min() / x).item())
+
+
+def _from_draws(value: float, draws: Floats, noise: float, free: int) -> Estimate:
     """The interval of a new run: laws as likely as the fitted one, and runs scatter around a law"""
-    scatter = generator("prediction", seed=0).normal(0.0, noise, len(draws))
-    seen = draws * np.exp(scatter)
-    low, high = np.quantile(seen, [0.025, 0.975])
+    tail = tail_of(free)
+    scatter = generator("prediction", seed=0).normal(0.0, noise, (SCATTERED, len(draws)))
+    seen = (draws * np.exp(scatter)).reshape(-1)
+    low, high = np.quantile(seen, [tail, 1 - tail])
     return Estimate(value, float(low), float(high), float(seen.std(ddof=1)))
 
 
 def _told(found: Prediction) -> Prediction:
     if found.speculation:
-        said = f"prediction {found.decades:.1f} decades beyond the largest run: speculation (at most one is safe)"
+        said = (
+            f"prediction {found.decades:.1f} decades outside of the data: speculation (at most one is safe)"
+        )
         warnings.warn(said, ChainruleWarning, stacklevel=3)
     return found

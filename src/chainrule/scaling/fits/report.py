@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +13,7 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.scaling.fits.bootstrap import Estimate, Tell
 from chainrule.scaling.fits.isoflop import IsoFlopFit, envelope, fit_isoflop
 from chainrule.scaling.fits.joint import fit_additive, fit_unified
-from chainrule.scaling.fits.power import fit_power, fit_power_with_floor
+from chainrule.scaling.fits.power import fit_power, fit_power_with_floor, line
 from chainrule.scaling.fits.predict import Prediction, predict, predict_power
 from chainrule.scaling.fits.table import QUANTITIES, Runs
 from chainrule.scaling.fits.verdict import Code, Remark, largest_off, remarks
@@ -37,12 +36,14 @@ class Report:
     runs: int
     largest: dict[str, float]
     """The largest params, tokens and flops of the runs"""
+    smallest: dict[str, float]
     estimates: dict[str, Estimate]
     remarks: list[Remark]
     dropped: list[str]
     law: dict[str, float] = field(default_factory=dict)
     draws: list[dict[str, float]] = field(default_factory=list)
     noise: float = 0.0
+    free: int = 1
     points: list[float] = field(default_factory=list)
     """The sizes of a law by least squares, whose interval depends on them"""
     validation: dict[str, float] = field(default_factory=dict)
@@ -83,14 +84,10 @@ class Report:
         if self.form in JOINT:
             kind = JOINT[self.form][1]
             N, D = _two_of(params, tokens, flops)
-            fit = joint.JointFit(
-                kind(**self.law),
-                {},
-                np.array([-self.noise, self.noise]),
-                [kind(**draw) for draw in self.draws],
-            )
-            largest = Runs.of([1.0], [self.largest["params"]], [self.largest["tokens"]])
-            return predict(fit, largest, N, D)
+            laws = [kind(**draw) for draw in self.draws]
+            fit = joint.JointFit(kind(**self.law), {}, np.array([]), laws, self.noise, self.free)
+            ends = {name: [self.smallest[name], self.largest[name]] for name in QUANTITIES}
+            return predict(fit, Runs.of([1.0, 1.0], **ends), N, D)
         if not self.law:
             raise ConfigError(
                 f"predict: a fit of the form {self.form} has no law (fit chinchilla, kaplan, power or floor)"
@@ -100,7 +97,7 @@ class Report:
             raise ConfigError(f"predict: the law is in {self.quantity} (must be given)")
         draws = [PowerLaw(**draw) for draw in self.draws]
         of_one = power.PowerFit(
-            PowerLaw(**self.law), {}, np.array(self.points), np.array([]), draws, self.noise
+            PowerLaw(**self.law), {}, np.array(self.points), np.array([]), draws, self.noise, self.free
         )
         return predict_power(of_one, x)
 
@@ -130,6 +127,7 @@ def fit(
         "quantity": quantity,
         "runs": len(runs),
         "largest": {name: float(getattr(runs, name).max()) for name in QUANTITIES},
+        "smallest": {name: float(getattr(runs, name).min()) for name in QUANTITIES},
         "dropped": list(runs.dropped),
     }
     if form in JOINT:
@@ -154,17 +152,10 @@ def _joint(runs: Runs, form: str, facts: dict[str, Any], how: dict[str, Any]) ->
         expected = predict(before, others, N, D).loss
         validation = _validation(measured, expected)
         said += largest_off(measured, expected)
-    law, draws = asdict(found.law), [asdict(draw) for draw in found.draws]
-    noise = float(found.residuals.std(ddof=1))
     return Report(
-        **facts,
-        estimates=found.estimates,
-        remarks=said,
-        law=law,
-        draws=draws,
-        noise=noise,
-        validation=validation,
-    )
+        **facts, estimates=found.estimates, remarks=said, law=asdict(found.law), noise=found.noise, free=found.free,
+        draws=[asdict(draw) for draw in found.draws], validation=validation,
+    )  # fmt: skip
 
 
 def _single(runs: Runs, form: str, quantity: str, facts: dict[str, Any], how: dict[str, Any]) -> Report:
@@ -185,7 +176,7 @@ def _single(runs: Runs, form: str, quantity: str, facts: dict[str, Any], how: di
         validation = _validation(float(runs.loss[row]), expected)
         said += largest_off(float(runs.loss[row]), expected)
     return Report(
-        **facts, estimates=found.estimates, remarks=said, law=asdict(found.law), noise=found.noise,
+        **facts, estimates=found.estimates, remarks=said, law=asdict(found.law), noise=found.noise, free=found.free,
         draws=[asdict(draw) for draw in found.draws], points=x.tolist(), validation=validation,
     )  # fmt: skip
 
@@ -206,14 +197,8 @@ def _envelope(runs: Runs, facts: dict[str, Any]) -> Report:
     """The frontier of all runs: loss and size as power laws of compute"""
     best = envelope(runs)
     loss = fit_power(best.flops, best.loss)
-    slope, _ = np.polyfit(np.log(best.flops), np.log(best.params), 1)
-    off = np.log(best.params) - np.polyval(
-        np.polyfit(np.log(best.flops), np.log(best.params), 1), np.log(best.flops)
-    )
-    spread = float(((np.log(best.flops) - np.log(best.flops).mean()) ** 2).sum())
-    error = math.sqrt(float((off**2).sum()) / max(len(best) - 2, 1) / spread)
-    a = Estimate(float(slope), float(slope - 1.96 * error), float(slope + 1.96 * error), error)
-    estimates = loss.estimates | {"a": a}
+    sizes = line(np.log(best.flops), np.log(best.params)).slope
+    estimates = {"alpha": loss.estimates["alpha"], "a": sizes}
     said = remarks(best, {"flops": best.flops}, loss.residuals, estimates)
     facts |= {"quantity": "flops"}
     return Report(

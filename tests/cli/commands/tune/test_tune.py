@@ -8,6 +8,9 @@ import pytest
 
 import chainrule as cr
 from chainrule.cli.main import main
+from chainrule.models.tuning import Full, LoRA
+from chainrule.tasks import memory
+from chainrule.train import TrainConfig
 from tests.runs.survivors import write_data
 
 STEPS = [
@@ -159,6 +162,28 @@ def test_a_resumed_run_keeps_its_method(
         assert message in capsys.readouterr().err
     tune_again = ["tune", str(folder / "gpt"), str(folder / "text.txt"), "--rank", "2", "--resume", str(out)]
     main(tune_again)
+
+
+def test_lora_fits_where_full_tuning_does_not(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine whose memory lies between the two forecasts."""
+    model, _ = cr.load(folder / "gpt")
+    training = TrainConfig(batch_size=1)
+    needs = []
+    for method in (LoRA(rank=1), Full()):
+        with memory.counted_with(method):
+            needs.append(memory.step_bytes(model.config, training))
+    assert needs[0] < needs[1]
+    monkeypatch.setattr(memory, "memory", lambda: sum(needs) // 2)
+    monkeypatch.setattr(memory, "longest_window", lambda config, training: config.block_size)
+    base, text = str(folder / "gpt"), str(folder / "text.txt")
+    words = ["tune", base, text, "--batch-size", "1", "--max-steps", "1", "--eval-windows", "1"]
+    with pytest.raises(SystemExit):
+        main([*words, "--method", "full", "--out", str(tmp_path / "full")])
+    assert "a step takes" in capsys.readouterr().err
+    main([*words, "--method", "lora", "--rank", "1", "--out", str(tmp_path / "lora")])
+    assert (tmp_path / "lora").is_dir() and not (tmp_path / "full").exists()
 
 
 def test_help_shows_the_options_of_a_method(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from chainrule.validate import Check
 class Command:
     """Predict the loss of a run that was not made, by a fitted law, with its interval.
 
-    More than ten times beyond the largest run it is called speculation.
+    A factor of ten outside of the data it is called speculation.
 
     Example: chainrule scale predict fit.json --params 1e9 --tokens 2e10
     """
@@ -50,7 +50,7 @@ class Command:
         )
         if found.speculation:
             print(
-                f"speculation: {found.decades:.1f} decades beyond the largest run, where the law was never tested"
+                f"speculation: {found.decades:.1f} decades outside of the data, where the law was never tested"
             )
         elif found.decades:
-            print(f"{found.decades:.1f} decades beyond the largest run")
+            print(f"{found.decades:.1f} decades outside of the data")
