@@ -67,6 +67,13 @@ def task_of_run(loaded: Loaded) -> type[Task]:
     )
 
 
+def first_model(path: str | os.PathLike[str]) -> Model:
+    """The model that a run began with, by the path of the run or of one of its checkpoints."""
+    folder = RunFolder(Path(path))
+    run = RunFolder(folder.path.parent.parent) if folder.is_checkpoint else folder
+    return build(checkpoint.load(run.checkpoint(0)), run.path)[0]
+
+
 def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, Tokenizer]:
     """What `load` finds, which must be a language model."""
     model, tokenizer = load(path)

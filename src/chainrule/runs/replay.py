@@ -95,6 +95,9 @@ def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda
     records = {record["step"]: record for record in read(files.log) if "loss" in record}
     run = _run_before(folder, step, max(records, default=0))
     trainer = run.trainer
+    if not trainer.on_batches:
+        rule = "resume the run from an earlier checkpoint to see it again"
+        raise ConfigError(f"{folder}: a step is a rollout and several updates, not one batch ({rule})")
     trainer.config = replace(trainer.config, on_nan="skip")  # a step that broke the run is the one to look at
     since, differs = trainer.steps, None
     with random.seeded(trainer.config.seed), one_blas_thread():

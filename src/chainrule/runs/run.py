@@ -27,7 +27,7 @@ from chainrule.runs import checkpoint, environment
 from chainrule.runs.baseline import baseline_of
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
-from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
+from chainrule.runs.load import build, first_model, load_checkpoint, trained_on, unchanged
 from chainrule.runs.needs import named_model, same_functions, same_model
 from chainrule.runs.progress import flat, progress_of, restore
 from chainrule.runs.tuned import check_method
@@ -196,7 +196,7 @@ class Run:
         options |= same_functions(folder, {name: options[name] for name in kind.functions}, functions)
         task = kind.of(data, tokenizer, **options)
         if kind.from_start and saved.step:
-            task = task.compared_with(build(checkpoint.load(RunFolder(folder).checkpoint(0)), folder)[0])
+            task = task.compared_with(first_model(folder))
         run = cls(Path(folder), Setup.of(task, model, config), config)
         restore(run.trainer, run.model, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)

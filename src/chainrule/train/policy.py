@@ -81,6 +81,7 @@ class PolicyStep(GradientStep):
 class PolicyTrainer(Trainer):
     """Evaluates a policy by its answers to prompts that are held back: the loss is minus the objective."""
 
+    on_batches = False
     step: PolicyStep
     judged: Scores
 

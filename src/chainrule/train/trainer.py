@@ -64,6 +64,9 @@ class Trainer:
     the token that makes trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
     """
 
+    on_batches = True
+    """A step learns from a batch that is there before it, at which one can look."""
+
     def __init__(
         self,
         model: Model,

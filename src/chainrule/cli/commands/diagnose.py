@@ -12,6 +12,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.args.outputs import Folder
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
+from chainrule.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,12 @@ def of_run(folder: Path) -> tuple[str, int, cr.doctor.Report]:
     run = cr.runs.Run.resume(folder)
     trainer = run.trainer
     step = trainer.steps
+    if not trainer.on_batches:
+        rule = "its answers are drawn in each step; see log.jsonl, or diagnose the run it began with"
+        raise ConfigError(f"{folder}: learns from no batch that could be looked at ({rule})")
     lr = trainer.plan.lr(step) or trainer.config.lr  # at the end of a run it has fallen to 0
     report = cr.doctor.diagnose(
-        run.model,
+        trainer.model,
         trainer.batches.batch(step),
         optimizer=trainer.gradient.optimizer,
         lr=lr,

@@ -94,7 +94,15 @@ class Command:
 
     def _evaluate(self) -> dict[str, Any]:
         from chainrule.data.read.again import as_before
-        from chainrule.runs.load import Origin, is_run, open_model, task_of_run, trained_on, unchanged
+        from chainrule.runs.load import (
+            Origin,
+            first_model,
+            is_run,
+            open_model,
+            task_of_run,
+            trained_on,
+            unchanged,
+        )
 
         why = "without choices (must be with it, or left out)"
         refuse("eval", self, why, but=(*ALWAYS, "batch_size", "beam", *COLUMNS))
@@ -105,6 +113,9 @@ class Command:
         model, tokenizer, saved = loaded
         kind = task_of_run(loaded)
         self._check_beam(kind)
+        if kind.functions:
+            rule = "see the validation in its log.jsonl; other runs of align, and texts, can be evaluated"
+            raise ConfigError(f"eval: {self.run_folder} is judged by the reward of its training ({rule})")
         origin, config = trained_on(saved, self.run_folder) if saved else (Origin(), cr.train.TrainConfig())
         own: dict[str, Any] = {}
         if self.data is None:
@@ -117,7 +128,10 @@ class Command:
             data = kind.find(self.data, as_before(self.data, self.columns, origin.columns, origin.name))
             self._say_if_trained_on(data, origin)
         say_reading(getattr(data, "reading", None))
-        task = kind.of(data, tokenizer, eval_only=self.data is not None, **own).fitted(model)
+        if kind.from_start and saved:  # the same measure, on any data
+            own = {option: saved.training[option] for option in kind.options if option in saved.training}
+        task = kind.of(data, tokenizer, eval_only=self.data is not None, **own)
+        task = (task.compared_with(first_model(self.run_folder)) if kind.from_start else task).fitted(model)
         if isinstance(task, cr.tasks.TranslationTask):
             task = replace(task, beam=self.beam)
         for size, value in task.sizes().items():

@@ -72,6 +72,10 @@ class DPOTask(ComparisonTask, AnsweringTask):
         """Implicit rewards: how often and by how much the preferred answer has the higher one."""
         return dict(model.metrics(batches))
 
+    def evaluate(self, model: LanguageModel, batches: EvalBatches) -> dict[str, Any]:
+        """The loss of the margins, and the implicit rewards."""
+        return super().evaluate(self.learner(model), batches)
+
     def loss_in_words(self, nats: float, batches: EvalBatches) -> str:
         return f"{nats:.4f}" + (f" (a guess: {np.log(2):.4f})" if self.preference_loss.likelihood else "")
 

@@ -10,6 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.cli.main import main
+from chainrule.train.log import read
 from tests.tasks.preferences.helpers import base, preferences
 
 
@@ -107,6 +108,43 @@ def test_ppo_with_a_reward_model_and_with_a_function(
     ):
         said = refused(capsys, "align", "ppo", *common, "--reward-function", name, "--out", "none")
         assert "--reward-function" in said and rule in said
+
+
+def test_runs_are_examined_like_any_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--max-steps", "4", "--eval-every", "2", "--json"]
+    for method in ("reward", "dpo"):
+        main(["align", method, "base", "preferences.jsonl", "--out", method, *few])
+    main(
+        [
+            "align",
+            "ppo",
+            "base",
+            "preferences.jsonl",
+            "--reward",
+            "reward",
+            "--out",
+            "ppo",
+            "--max-new-tokens",
+            "4",
+            *few,
+        ]
+    )
+    capsys.readouterr()
+    for method, score in (("dpo", "rewards/margins"), ("reward", "calibration_error")):
+        main(["eval", method, "--json"])
+        found = json.loads(capsys.readouterr().out)
+        logged = [record for record in read(folder / method / "log.jsonl") if record.get("validation")]
+        assert any(
+            found["nats_per_pair"] == pytest.approx(record["validation"], rel=1e-5) for record in logged
+        )
+        assert score in found
+        for command in (["doctor", method], ["diagnose", method], ["replay", method, "--step", "3"]):
+            main(command)
+            assert "finite" in (said := capsys.readouterr().out) or "gradient" in said
+    main(["doctor", "ppo"])
+    assert "are finite" in capsys.readouterr().out
+    for command in (["eval", "ppo"], ["diagnose", "ppo"], ["replay", "ppo", "--step", "2"]):
+        assert refused(capsys, *command).startswith("error: ")
 
 
 def test_the_settings_suit_the_number_of_pairs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
