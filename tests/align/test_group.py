@@ -55,6 +55,17 @@ def test_the_reward_rises(kind: Any) -> None:
     assert np.mean(seen[-3:]) > np.mean(seen[:3]) + 0.3
 
 
+@pytest.mark.parametrize("kind", METHODS)
+def test_answers_are_judged_at_the_temperature_at_which_they_are_drawn(kind: Any) -> None:
+    method = made(kind, temperature=2.0)
+    rollout = method.roll_out([[1]] * 8, 0)
+    want = method.policy.eval().logprobs(rollout.ids, rollout.targets, temperature=2.0).numpy()
+    experience = method.experience(rollout)
+    for found in (experience.logs, experience.reference):
+        np.testing.assert_array_equal(found, want)
+    assert method.loss(experience, np.arange(8))[1]["policy/approxkl"] < 1e-12
+
+
 def test_a_group_is_more_than_one() -> None:
     with pytest.raises(ConfigError, match="group is 1"):
         GroupConfig(group=1)

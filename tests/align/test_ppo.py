@@ -90,6 +90,22 @@ def test_the_value_head_starts_at_zero_and_entropies_are_exact() -> None:
     np.testing.assert_allclose(entropy.numpy(), -(p * np.log(p)).sum(axis=-1), rtol=1e-5)
 
 
+def test_answers_are_judged_at_the_temperature_at_which_they_are_drawn() -> None:
+    method = ppo(temperature=2.0, entropy_coef=0.1)
+    rollout = method.roll_out(PROMPTS, 0)
+    experience = method.experience(rollout)
+    with method.policy.answering():
+        logits = method.policy(rollout.ids) * 0.5
+        logs = cr.ops.log_softmax(logits).numpy()
+    want = np.take_along_axis(logs, np.maximum(rollout.targets, 0)[..., None], -1)[..., 0]
+    for found in (experience.logs, experience.reference):
+        np.testing.assert_allclose(found[rollout.mask], want[rollout.mask], rtol=1e-4)
+    measured = method.loss(experience, np.arange(len(PROMPTS)))[1]
+    entropies = -(np.exp(logs) * logs).sum(axis=-1)
+    assert measured["val/ratio_var"] < 1e-9
+    assert measured["policy/entropy"] == pytest.approx(entropies[rollout.mask].mean(), rel=1e-4)
+
+
 @pytest.mark.requirement("R-411")
 def test_the_reference_is_frozen_and_the_reward_rises() -> None:
     method = ppo(beta=0.01, epochs=2)

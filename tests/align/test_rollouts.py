@@ -53,6 +53,22 @@ def test_a_sharper_temperature_gives_likelier_answers() -> None:
     assert logs[1] > logs[0]
 
 
+@pytest.mark.parametrize("family", ["gpt", "lstm"])
+def test_logprobs_at_a_temperature_are_those_of_what_is_drawn(family: str) -> None:
+    """Of the first token of many answers: how often it is drawn, and how often it should be."""
+    model, temperature, count = tiny(family), 2.0, 4000
+    for parameter in model.parameters():
+        parameter.data *= 3 if family == "gpt" else 12
+    drawn = roll_out(model, [[1]] * count, max_new_tokens=1, temperature=temperature)
+    often = np.bincount([answer[0] for answer in drawn.answers], minlength=11) / count
+    words = np.arange(11)[:, None]
+    with model.answering():
+        p = np.exp(model.logprobs(np.ones_like(words), words, temperature=temperature).numpy().ravel())
+        at_1 = np.exp(model.logprobs(np.ones_like(words), words).numpy().ravel())
+    assert p.sum() == pytest.approx(1, rel=1e-5)
+    assert np.abs(often - p).sum() < 0.08 < np.abs(often - at_1).sum()
+
+
 def test_the_best_of_many() -> None:
     def reward(rollout: Rollout) -> list[int]:
         return [sum(answer) for answer in rollout.answers]

@@ -7,7 +7,7 @@ alone. The reference never changes, so its log-probabilities are computed once, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +93,12 @@ class DPO(Model):
         super().__init__(policy.config)
         self.policy = policy
         self.preference_loss = loss or Sigmoid()
+
+    def train(self, mode: bool = True) -> Self:
+        """The policy has no dropout: the reference has none, so margins would begin with noise instead of 0."""
+        super().train(mode)
+        self.policy.eval()
+        return self
 
     @property
     def n_classes(self) -> int | None:

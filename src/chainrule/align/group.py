@@ -12,6 +12,7 @@ from chainrule.align.config import GroupConfig
 from chainrule.align.policy_gradient import Experience, PolicyGradient, Reward, clipped_surrogate, masked_mean
 from chainrule.autograd import Tensor
 from chainrule.models import LanguageModel
+from chainrule.validate import Check
 
 
 class GroupMethod(PolicyGradient):
@@ -30,17 +31,25 @@ class GroupMethod(PolicyGradient):
         self.group = config.group
         super().__init__(policy, reference, reward, config)
 
-    def logs(self, experience: Experience, rows: Any) -> Tensor:
-        """ln π of the tokens now (B, T)"""
-        rollout = experience.rollout
-        return self.policy.logprobs(rollout.ids[rows], rollout.targets[rows])
-
 
 class Reinforce(GroupMethod):
     """-A ln π(y|x), A = r - β ln π/π_ref less the mean of the other answers (Williams 1992; Ahmadian et al. 2024)
 
     The gradient is that of the objective, without bias; on the rollout of a step it is used once.
     """
+
+    def __init__(
+        self,
+        policy: LanguageModel,
+        reference: LanguageModel,
+        reward: Reward,
+        config: GroupConfig | None = None,
+    ) -> None:
+        super().__init__(policy, reference, reward, config)
+        check = Check("reinforce", self.config)
+        for name in ("epochs", "minibatches"):
+            once = getattr(self.config, name) == 1
+            check.require(once, name, rule="must be 1: after an update the answers are not the policy's own")
 
     def estimate(self, experience: Experience) -> None:
         e = experience
@@ -49,7 +58,7 @@ class Reinforce(GroupMethod):
         e.advantages = np.where(e.mask, advantages[:, None], 0.0).astype(e.logs.dtype)
 
     def loss(self, experience: Experience, rows: Any) -> tuple[Tensor, dict[str, float]]:
-        logs = self.logs(experience, rows)
+        logs = self.logprobs(experience.rollout, rows)
         loss = (logs * -experience.advantages[rows]).sum() * (1 / len(rows))
         drift = (logs.numpy() - experience.logs[rows])[experience.mask[rows]]
         return loss, {"loss/policy": loss.item(), "policy/approxkl": float(0.5 * (drift**2).mean())}
@@ -69,7 +78,7 @@ class GRPO(GroupMethod):
 
     def loss(self, experience: Experience, rows: Any) -> tuple[Tensor, dict[str, float]]:
         e, mask = experience, experience.mask[rows]
-        logs = self.logs(e, rows)
+        logs = self.logprobs(e.rollout, rows)
         policy, measured = clipped_surrogate(
             logs, e.logs[rows], e.advantages[rows], mask, self.config.clip_ratio
         )

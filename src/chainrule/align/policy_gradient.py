@@ -21,7 +21,7 @@ from chainrule.align.config import PolicyConfig
 from chainrule.align.rollouts import Prompts, Rollout, roll_out
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ChainruleError, ConfigError
+from chainrule.errors import ChainruleError, ConfigError, Failure, Setting
 from chainrule.models import LanguageModel, Model
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.random import generator
@@ -96,6 +96,12 @@ class PolicyGradient:
         """What the optimizer changes."""
         return Actor(self.policy)
 
+    def logprobs(self, rollout: Rollout, rows: Any) -> Tensor:
+        """ln π of the tokens of these rows now (B, T), at the temperature at which they are drawn"""
+        return self.policy.logprobs(
+            rollout.ids[rows], rollout.targets[rows], temperature=self.config.temperature
+        )
+
     # -- one step ----------------------------------------------------------------------------------------------
 
     def step(self, prompts: Prompts, number: int = 0, lr: float | None = None) -> dict[str, float]:
@@ -126,7 +132,9 @@ class PolicyGradient:
             )
         logs, values = self.before(rollout)
         with self.reference.answering():
-            reference = self.reference.logprobs(rollout.ids, rollout.targets).numpy()
+            reference = self.reference.logprobs(
+                rollout.ids, rollout.targets, temperature=self.config.temperature
+            ).numpy()
         nothing = np.zeros_like(logs)
         found = Experience(rollout, scores, logs, reference, nothing, values, nothing)
         if estimated:
@@ -136,14 +144,17 @@ class PolicyGradient:
     def before(self, rollout: Rollout) -> tuple[Rows, Rows]:
         """ln π of each token, by the pass that training makes, so that the first ratio is 1; and values."""
         with self.policy.answering():
-            logs = self.policy.logprobs(rollout.ids, rollout.targets).numpy()
+            logs = self.logprobs(rollout, slice(None)).numpy()
         return logs, np.zeros_like(logs)
 
     def update(self, experience: Experience, number: int, lr: float) -> dict[str, float]:
-        """`epochs` passes over the rollout, in minibatches; the means of what each update measured."""
+        """`epochs` passes over the rollout, in minibatches; the means of what each update measured.
+
+        Without dropout, as the answers were written: with it a ratio would be noise before the policy has changed.
+        """
         parameters, config = self.learner.parameters(), self.config
         seen: list[dict[str, float]] = []
-        self.learner.train()
+        self.learner.eval()
         for epoch in range(config.epochs):
             order = generator("minibatches", number, epoch, seed=config.seed).permutation(
                 len(experience.scores)
@@ -155,12 +166,10 @@ class PolicyGradient:
                     loss.backward()
                 norm = clip_global_norm(parameters, config.grad_clip)
                 if not np.isfinite(loss.item() + norm):
-                    raise ChainruleError(
-                        f"step {number}: loss {loss.item()}, gradient norm {norm} (must be finite: lower lr)"
-                    )
+                    said = f"loss {loss.item()}, gradient norm {norm} at step {number + 1} (must be finite): "
+                    raise Failure(f"policy: {said}try a smaller ", Setting("lr"), f" than {lr:g}")
                 self.optimizer.step(lr)
                 seen.append(measured | {"loss/total": loss.item(), "policy/grad_norm": float(norm)})
-        self.learner.eval()
         return {name: float(np.mean([each[name] for each in seen])) for name in seen[0]}
 
     # -- what a method decides ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from chainrule.align.rollouts import Rollout
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
-from chainrule.models.language_model import LanguageModel, TransformerLM
+from chainrule.models.language_model import LanguageModel, TransformerLM, tempered
 from chainrule.nn import Linear
 from chainrule.nn.init import zeros
 from chainrule.types import IGNORE
@@ -40,11 +40,12 @@ class ActorCritic(Actor):
         self.value = Linear(policy.config.n_embd, 1, init=zeros)
 
     def forward(
-        self, ids: Array, targets: Array, *, entropy: bool = False
+        self, ids: Array, targets: Array, *, entropy: bool = False, temperature: float = 1.0
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """ids (B, T), targets (B, T) -> ln π of the targets, values and, if asked for, entropies (B, T)"""
         hidden, W = self.policy.hidden(ids), self.policy.head.weight
         values = self.value(hidden).reshape(targets.shape)
+        hidden = tempered(hidden, temperature)
         if not entropy:  # no logits are kept
             losses = ops.linear_cross_entropy(
                 hidden, W, targets=targets, ignore_index=IGNORE, reduction="none"
@@ -76,7 +77,7 @@ class PPO(PolicyGradient):
 
     def before(self, rollout: Rollout) -> tuple[Rows, Rows]:
         with self.policy.answering():
-            logs, values, _ = self.actor(rollout.ids, rollout.targets)
+            logs, values, _ = self.actor(rollout.ids, rollout.targets, temperature=self.config.temperature)
         return logs.numpy(), values.numpy()
 
     def estimate(self, experience: Experience) -> None:
@@ -94,7 +95,10 @@ class PPO(PolicyGradient):
         config, e = self.config, experience
         mask = e.mask[rows]
         logs, values, entropy = self.actor(
-            e.rollout.ids[rows], e.rollout.targets[rows], entropy=config.entropy_coef > 0
+            e.rollout.ids[rows],
+            e.rollout.targets[rows],
+            entropy=config.entropy_coef > 0,
+            temperature=config.temperature,
         )
         policy, measured = clipped_surrogate(logs, e.logs[rows], e.advantages[rows], mask, config.clip_ratio)
         value, clipped = value_loss(values, e.values[rows], e.returns[rows], mask, config.value_clip)

@@ -36,9 +36,13 @@ class LanguageModel(Model):
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets that count, in nats"""
         return ops.cross_entropy(self(inputs), targets=targets, ignore_index=IGNORE)
 
-    def logprobs(self, inputs: Array, targets: Array) -> Tensor:
-        """inputs (B, T), targets (B, T) -> ln P of each target (B, T), 0 where it does not count"""
-        return -ops.cross_entropy(self(inputs), targets=targets, ignore_index=IGNORE, reduction="none")
+    def logprobs(self, inputs: Array, targets: Array, *, temperature: float = 1.0) -> Tensor:
+        """inputs (B, T), targets (B, T) -> ln P of each target (B, T), 0 where it does not count
+
+        With a temperature they are those of the words that are drawn at it.
+        """
+        logits = tempered(self(inputs), temperature)
+        return -ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE, reduction="none")
 
 
 class TransformerLM(LanguageModel):
@@ -97,7 +101,11 @@ class TransformerLM(LanguageModel):
     def _read(self, inputs: Any) -> Tensor:
         return self.hidden(*inputs) if isinstance(inputs, tuple) else self.hidden(inputs)
 
-    def logprobs(self, inputs: Any, targets: Array) -> Tensor:
-        """inputs (B, T), targets (B, T) -> ln P of each target (B, T), 0 where it does not count"""
-        hidden, W = self._read(inputs), self.head.weight
+    def logprobs(self, inputs: Any, targets: Array, *, temperature: float = 1.0) -> Tensor:
+        hidden, W = tempered(self._read(inputs), temperature), self.head.weight
         return -ops.linear_cross_entropy(hidden, W, targets=targets, ignore_index=IGNORE, reduction="none")
+
+
+def tempered(x: Tensor, temperature: float) -> Tensor:
+    """Logits at a temperature, or the rows that a head without a bias makes logits of."""
+    return x if temperature == 1 else x * (1 / temperature)

@@ -135,7 +135,7 @@ class Model(Layer):
 
     def through(self, block: Callable[..., Tensor], *inputs: Any) -> Tensor:
         """`block(*inputs)`, with activations kept or recomputed."""
-        return checkpoint(block, *inputs) if self.recompute and self.training else block(*inputs)
+        return checkpoint(block, *inputs) if self.recompute else block(*inputs)
 
     reads: ClassVar[tuple[str, ...]] = ("tokens",)
     """Which sizes, besides its rows, a batch of it has: tokens, source (tokens of another text), masked (words)."""

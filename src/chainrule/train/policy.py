@@ -18,18 +18,16 @@ from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
 from chainrule.doctor import Finding
 from chainrule.errors import ConfigError
-from chainrule.optim import AdamW
 from chainrule.tasks.preferences.policy import PolicyTask
 from chainrule.tasks.task import EvalBatches
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Logger, Scores
-from chainrule.train.precision import NoScale
-from chainrule.train.skips import Skips
 from chainrule.train.step import GoingOn, GradientStep
 from chainrule.train.trainer import Trainer
 
 BESIDE, BETA = "beside.", "beta"  # names in the file of the optimizer
 SHOWN = ("objective/scores", "objective/kl", "val/answer_length")  # of an evaluation
+UNUSED = {"accumulate": 1, "ema": 0.0, "on_nan": "stop", "watch_every": 0}  # settings, and what they must be
 HELD_OUT = 1 << 40  # the number of rollouts that are not of a step: the same draws in every evaluation
 
 
@@ -37,27 +35,24 @@ class PolicyStep(GradientStep):
     """A rollout of the policy, its scores, and several updates."""
 
     def __init__(self, method: PolicyGradient, batches: BatchSource, config: TrainConfig) -> None:
-        for name, wanted in (("accumulate", 1), ("ema", 0.0)):
+        for name, wanted in UNUSED.items():
             if getattr(config, name) != wanted:
                 raise ConfigError.of("ppo", {name: getattr(config, name)}, f"must be {wanted}")
         if config.precision == "fp16":
             raise ConfigError.of(
                 "ppo", {"precision": "fp16"}, "must be fp32 or bf16: there is no loss to scale"
             )
+        super().__init__(method.learner, batches, config)
         self.method = method
-        self.model = method.learner
-        self.batches = batches
-        self.config = config
-        self.scale = NoScale()
-        self.skips = Skips()
         self.uniform = math.inf  # rewards have no unit: nothing is known of a loss
-        betas = (0.9, config.beta2)
-        self.optimizer = AdamW(self.model.parameters(), config.lr, betas, weight_decay=config.weight_decay)
         method.optimizer = self.optimizer
 
     def __call__(self, number: int, lr: float, going_on: GoingOn = lambda said: True) -> tuple[float, float]:
         self.rate = lr
-        with precision(self.config.precision):
+        with (
+            precision(self.config.precision),
+            np.errstate(all="ignore"),  # what is not finite is seen by the method
+        ):
             self.metrics = self.method.step(self.batches.batch(number)[0], number, lr)
         return self.metrics["loss/total"], self.metrics["policy/grad_norm"]
 

@@ -7,7 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import chainrule as cr
+from chainrule.models import model
 from chainrule.runs import Run
 from chainrule.train import TrainConfig
 
@@ -28,22 +31,36 @@ def preferences(folder: Path, count: int = 120) -> Path:
     return path
 
 
-def base() -> tuple[Any, cr.text.Tokenizer]:
+def base(**sizes: Any) -> tuple[Any, cr.text.Tokenizer]:
     """A GPT with random weights, the same each time, and a tokenizer of characters."""
     tokenizer = cr.text.CharTokenizer.train("0123456789: say" + "".join(WORDS))
     with cr.random.seeded(2):
-        model = cr.models.make(
-            "gpt", n_layer=1, n_head=2, n_embd=16, block_size=48, vocab_size=tokenizer.vocab_size
+        made = cr.models.make(
+            "gpt", n_layer=1, n_head=2, n_embd=16, block_size=48, vocab_size=tokenizer.vocab_size, **sizes
         )
-    return model, tokenizer
+    return made, tokenizer
 
 
-def aligned(folder: Path, name: str, family: str = "gpt", task: str = "", **options: Any) -> Run:
+def aligned(
+    folder: Path, name: str, family: str = "gpt", task: str = "", dropout: float = 0.0, **options: Any
+) -> Run:
     """A run of alignment that has not begun."""
-    start, tokenizer = base()
+    start, tokenizer = base(dropout=dropout)
     settings = {key: options.pop(key) for key in list(options) if key in TrainConfig.__dataclass_fields__}
     config = TrainConfig(**SETTINGS | settings)
     data = folder / "preferences.jsonl"
     if not data.exists():
         preferences(folder)
     return Run.new(folder / name, data, config, family, tokenizer, start, task=task, **options)
+
+
+def counted_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The blocks that are recomputed from here on."""
+    calls: list[Any] = []
+
+    def checkpoint(block: Any, *inputs: Any) -> Any:
+        calls.append(block)
+        return cr.checkpoint(block, *inputs)
+
+    monkeypatch.setattr(model, "checkpoint", checkpoint)
+    return calls

@@ -14,7 +14,7 @@ from chainrule.align import DPO
 from chainrule.errors import ConfigError, DataError
 from chainrule.runs import Run
 from chainrule.train.log import read
-from tests.tasks.preferences.helpers import aligned, base, preferences
+from tests.tasks.preferences.helpers import aligned, base, counted_checkpoints, preferences
 
 
 @pytest.mark.requirement("R-421")
@@ -32,6 +32,24 @@ def test_at_step_0_the_policy_is_its_reference(tmp_path: Path, options: dict[str
     assert run.trainer.evaluate() == pytest.approx(loss, rel=1e-5)
     inputs, targets = run.trainer.batches.batch(0)
     assert run.trainer.model.loss(inputs, targets).item() == pytest.approx(loss, rel=1e-5)
+
+
+@pytest.mark.requirement("R-421")
+def test_the_first_step_of_a_policy_with_dropout_begins_at_ln_2_too(tmp_path: Path) -> None:
+    run = aligned(tmp_path, "run", task="dpo", dropout=0.3)
+    loss, _ = run.trainer.update(1e-3)
+    assert loss == pytest.approx(math.log(2), rel=1e-5)
+
+
+def test_recomputed_blocks_give_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted_checkpoints(monkeypatch)
+    found = []
+    for recompute in (False, True):
+        run = aligned(tmp_path, f"run-{recompute}", task="dpo", recompute=recompute, max_steps=3)
+        run.train()
+        assert bool(calls) is recompute
+        found.append(run.model.parameters().data)
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.requirement("R-421")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.errors import CheckpointError, ConfigError, DataError
+from chainrule.errors import CheckpointError, ConfigError, DataError, Failure
 from chainrule.runs import Run
 from chainrule.train.log import read
 from chainrule.train.policy import PolicyStep
-from tests.tasks.preferences.helpers import aligned, base
+from tests.tasks.preferences.helpers import aligned, base, counted_checkpoints
 
 SHORT: dict[str, Any] = {"max_new_tokens": 6, "lr": 3e-3, "max_steps": 6, "eval_every": 3, "save_every": 3}
 
@@ -42,6 +42,36 @@ def test_the_first_epoch_of_the_first_step(tmp_path: Path) -> None:
         "objective/rlhf_reward",
         "loss/value",
     } <= first.keys()
+
+
+@pytest.mark.requirement("R-420")
+@pytest.mark.parametrize("settings", [{"dropout": 0.3}, {"temperature": 2.0}], ids=["dropout", "temperature"])
+@pytest.mark.parametrize("method", ["ppo", "grpo"])
+def test_ratios_begin_at_1(tmp_path: Path, method: str, settings: dict[str, Any]) -> None:
+    options = SHORT | {"max_steps": 1, "epochs": 1, "algorithm": method} | settings
+    aligned(tmp_path, "run", task="ppo", reward_function=many_e, **options).train()
+    first = next(record for record in read(tmp_path / "run" / "log.jsonl") if "val/ratio" in record)
+    assert first["val/ratio"] == pytest.approx(1, abs=1e-6)
+    assert first["val/ratio_var"] < 1e-9 and first["objective/kl"] == 0
+
+
+def test_recomputed_blocks_give_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted_checkpoints(monkeypatch)
+    found = []
+    for recompute in (False, True):
+        options = SHORT | {"max_steps": 2, "recompute": recompute}
+        run = aligned(tmp_path, f"run-{recompute}", task="ppo", reward_function=many_e, **options)
+        run.train()
+        assert bool(calls) is recompute
+        found.append(weights(run))
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_step_that_is_not_finite_is_a_failure(tmp_path: Path) -> None:
+    run = aligned(tmp_path, "run", task="ppo", reward_function=many_e, **SHORT)
+    run.trainer.step.method.actor.value.bias.data[:] = np.inf  # type: ignore[attr-defined]
+    with pytest.raises(Failure, match=r"policy: loss .* at step 1 \(must be finite\): try a smaller lr"):
+        run.train()
 
 
 @pytest.mark.parametrize("method", ["ppo", "reinforce", "grpo"])
@@ -98,6 +128,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
         aligned(tmp_path, "d", task="ppo", reward_function=many_e, max_new_tokens=60)
     with pytest.raises(ConfigError, match=r"ppo: ema is 0.9 \(must be 0.0"):
         aligned(tmp_path, "e", task="ppo", reward_function=many_e, ema=0.9)
+    with pytest.raises(ConfigError, match=r"ppo: on_nan is 'skip' \(must be stop"):
+        aligned(tmp_path, "e", task="ppo", reward_function=many_e, on_nan="skip")
+    with pytest.raises(ConfigError, match=r"ppo: watch_every is 3 \(must be 0"):
+        aligned(tmp_path, "e", task="ppo", reward_function=many_e, watch_every=3)
+    for name in ("epochs", "minibatches"):
+        with pytest.raises(ConfigError, match=rf"reinforce: {name} is 2 \(must be 1"):
+            aligned(tmp_path, "e", task="ppo", reward_function=many_e, algorithm="reinforce", **{name: 2})
     model, tokenizer = base()
     cr.io.save_pretrained(model, tokenizer, tmp_path / "base")
     with pytest.raises(ConfigError, match=r"base holds a GPT \(must be a reward model"):
