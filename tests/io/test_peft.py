@@ -66,6 +66,12 @@ def test_names_and_ranks_are_those_of_transformers() -> None:
         ({"peft_type": "LORA", "bias": "all"}, "bias is 'all'"),
         ({"peft_type": "LORA", "use_dora": True}, "use_dora is True"),
         ({"peft_type": "LORA", "rank_pattern": {"q": 1}}, "rank_pattern is set"),
+        ({"peft_type": "LORA", "init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'"),
+        ({"peft_type": "LORA", "trainable_token_indices": [1, 2]}, r"trainable_token_indices is \[1, 2\]"),
+        ({"peft_type": "LORA", "of_tomorrow": True}, r"of_tomorrow is True \(is not supported, must be left out"),
+        ({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 2, "of_tomorrow": 1}, "of_tomorrow is 1"),
+        ({"peft_type": ["LORA"]}, "peft_type is "),
+        ({"peft_type": "LORA", "init_lora_weights": False, "use_dora": None, "loftq_config": {}}, "of the layer x.y"),
         ({"peft_type": "LORA"}, "adapter of the layer x.y "),
         ({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 2}, "peft_type is PREFIX_TUNING for a GPT"),
         ({"peft_type": "PROMPT_TUNING"}, "num_virtual_tokens is missing"),
@@ -84,3 +90,40 @@ def test_other_scales_of_peft() -> None:
     assert (
         isinstance(method, LoRA) and method.alpha == 16 and method.targets == ("layers.0.self_attn.q_proj",)
     )
+
+
+Q = "base_model.model.model.layers.0.self_attn.q_proj"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({f"{Q}.lora_A.weight": (4, 16)}, r"q_proj.lora_B.weight is not there \(must be of shape \(16, 4\)"),
+        ({f"{Q}.lora_B.weight": (16, 4)}, r"q_proj.lora_A.weight is not there \(must be of shape \(4, 16\)"),
+        ({f"{Q}.lora_A.weight": (4, 16), f"{Q}.lora_B.weight": (16,)}, r"lora_B.weight has shape \(16,\)"),
+        ({f"{Q}.lora_A.weight": (), f"{Q}.lora_B.weight": (16, 4)}, r"lora_A.weight has shape \(\)"),
+        ({f"{Q}.lora_A.weight": (8, 16), f"{Q}.lora_B.weight": (16, 8)}, r"lora_A.weight has shape \(8, 16\)"),
+    ],
+)  # fmt: skip
+def test_both_halves_of_a_pair_must_be_there_and_fit(shapes: dict[str, Any], message: str) -> None:
+    arrays = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    model, about = made("llama"), {"peft_type": "LORA", "r": 4}
+    with pytest.raises(FormatError, match=message):
+        method = peft.foreign_method(model, about, arrays)
+        peft.from_files(method.apply(model), method, arrays)
+
+
+def test_a_prefix_of_another_shape_is_refused() -> None:
+    model, method = made("llama"), Prefix(length=3)
+    with pytest.raises(FormatError, match=r"prompt_embeddings has shape \(3, 5\) \(must be \(3, 32\)\)"):
+        peft.from_files(method.apply(model), method, {"prompt_embeddings": np.ones((3, 5), np.float32)})
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [{"method": "lora", "rank": "a"}, {"method": "lora", "targets": 5}, {"method": "prompt", "ids": ["x"]}],
+)
+def test_settings_of_a_wrong_kind_are_one_line(ours: dict[str, Any]) -> None:
+    with pytest.raises(cr.ChainruleError, match=r"must be") as caught:
+        peft.method_of({"chainrule": ours})
+    assert "\n" not in str(caught.value)

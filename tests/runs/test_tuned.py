@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.errors import CheckpointError, ConfigError
+from chainrule.errors import ChainruleError, CheckpointError, ConfigError
 from chainrule.models.tuning import BitFit, BottleneckAdapter, Full, LoRA, Method, Prefix, Prompt
 from chainrule.models.tuning.parts import base_name
 from chainrule.runs import Run
@@ -125,6 +125,22 @@ def test_base_and_run_may_be_moved_together(folder: Path, tmp_path: Path) -> Non
     np.testing.assert_array_equal(model(IDS).numpy(), run.model.eval()(IDS).numpy())
 
 
+def test_a_run_that_was_moved_with_its_base_and_resumed_finds_it_again(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    shutil.copytree(folder / "base", tmp_path / "old" / "base")
+    shutil.copy(folder / "text.txt", tmp_path)  # the data stay where they were
+    config = TrainConfig(**SETTINGS | {"max_steps": 2})
+    start, out = tmp_path / "old" / "base", tmp_path / "old" / "tuned"
+    Run.new(out, tmp_path / "text.txt", config, start=start, method=LoRA(rank=2)).train()
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    run = Run.resume(tmp_path / "new" / "tuned")
+    run.extend(4)
+    run.train()
+    shutil.move(tmp_path / "new", tmp_path / "newer")  # together again
+    model, _ = cr.load(tmp_path / "newer" / "tuned" / "checkpoints" / "step_000004")
+    np.testing.assert_array_equal(model(IDS).numpy(), run.model.eval()(IDS).numpy())
+
+
 def test_the_config_names_the_base_and_its_hash(folder: Path) -> None:
     tune(folder, "named", LoRA(rank=2), max_steps=2).train()
     about = json.loads((folder / "named" / "checkpoints" / "step_000002" / "adapter_config.json").read_text())
@@ -141,6 +157,44 @@ def test_a_tuned_model_is_a_start_with_its_own_weights(folder: Path) -> None:
     tune(folder, "narrow", BottleneckAdapter(bottleneck=2), max_steps=2).train()
     with pytest.raises(ConfigError, match=r"merge: h.0.attn is a Adapted"):
         Run.new(folder / "third", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "narrow")
+
+
+@pytest.mark.parametrize("method", [LoRA(rank=2), BitFit()])
+def test_a_tuned_model_is_tuned_again_loaded_and_resumed(folder: Path, method: Method) -> None:
+    first, whole, part = (folder / f"{method.name}-{name}" for name in ("layer", "again", "again-part"))
+    config = TrainConfig(**SETTINGS)
+    tune(folder, first.name, LoRA(rank=2)).train()
+    run = Run.new(whole, folder / "text.txt", config, start=first, method=method)
+    run.train()
+    model, _ = cr.load(whole / "checkpoints" / "step_000006")
+    np.testing.assert_array_equal(model(IDS).numpy(), run.model.eval()(IDS).numpy())
+    _stop_after(Run.new(part, folder / "text.txt", config, start=first, method=method), 5)
+    Run.resume(part).train()
+    assert outcome(part) == outcome(whole)
+
+
+def test_what_is_wrong_with_a_base_is_said_as_it_is(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "base", tmp_path / "base")
+    shutil.copy(folder / "text.txt", tmp_path)
+    tune(tmp_path, "tuned", LoRA(rank=2), max_steps=2).train()
+    shutil.rmtree(tmp_path / "base")
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").write_text('{"model_type": "unknown"}')
+    with pytest.raises(ChainruleError) as caught:
+        cr.load(tmp_path / "tuned")
+    assert "does not fit this version" not in str(caught.value)
+
+
+def test_an_adapter_is_not_its_own_base(tmp_path: Path) -> None:
+    for name, base in (("one", "two"), ("two", "one"), ("self", "self")):
+        (tmp_path / name).mkdir()
+        about = {"peft_type": "LORA", "base_model_name_or_path": str(tmp_path / base)}
+        (tmp_path / name / "adapter_config.json").write_text(json.dumps(about))
+    for name in ("one", "self"):
+        with pytest.raises(
+            CheckpointError, match=r"its base .* has it as a base \(must be a model of its own"
+        ):
+            cr.load(tmp_path / name)
 
 
 def test_a_method_needs_a_base_that_is_found_again(folder: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ says which method of ours it is.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +23,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import no_grad
 from chainrule.autograd.types import Array
-from chainrule.errors import FormatError
+from chainrule.errors import ChainruleError, FormatError
 from chainrule.io.hf import gpt2, llama, marian, neox
 from chainrule.io.hf.architectures import MODULES, has_twin
 from chainrule.io.settings import Settings
@@ -38,6 +39,25 @@ NOT_FIELDS = ("base_sha256", "base_near")
 PREFIX = "base_model.model."
 PROMPT = "prompt_embeddings"
 A, B = "lora_A.weight", "lora_B.weight"
+# Settings that are read, or that say only how training went; any other may change what is computed.
+SHARED = {
+    "peft_type", "task_type", "inference_mode", "auto_mapping", "base_model_name_or_path", "revision", "peft_version",
+    "modules_to_save",
+}  # fmt: skip
+_VIRTUAL = {
+    "num_virtual_tokens", "token_dim", "num_transformer_submodules", "num_attention_heads", "num_layers",
+}  # fmt: skip
+KNOWN: dict[str, set[str]] = {
+    "LORA": {
+        "r", "lora_alpha", "lora_dropout", "use_rslora", "bias", "init_lora_weights", "rank_pattern", "alpha_pattern",
+        "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "fan_in_fan_out",
+        "megatron_core", "qalora_group_size", "eva_config", "runtime_config",
+    },
+    "PREFIX_TUNING": _VIRTUAL | {"encoder_hidden_size", "prefix_projection"},
+    "PROMPT_TUNING": _VIRTUAL | {
+        "prompt_tuning_init", "prompt_tuning_init_text", "tokenizer_name_or_path", "tokenizer_kwargs",
+    },
+}  # fmt: skip
 
 
 def method_of(about: Mapping[str, Any]) -> Method | None:
@@ -45,7 +65,13 @@ def method_of(about: Mapping[str, Any]) -> Method | None:
     ours = about.get(OURS)
     if not isinstance(ours, dict):
         return None
-    return described_method({name: value for name, value in ours.items() if name not in NOT_FIELDS})
+    try:
+        return described_method({name: value for name, value in ours.items() if name not in NOT_FIELDS})
+    except (TypeError, ValueError, OverflowError) as error:  # a word where a number must be
+        if isinstance(error, ChainruleError):
+            raise
+        rule = f"must be the settings of a method, as they were saved: {error}"
+        raise FormatError(f"{OURS} is {json.dumps(ours)[:200]} ({rule})") from error
 
 
 def to_files(
@@ -98,6 +124,9 @@ def from_files(model: Model, method: Method, arrays: Mapping[str, Any]) -> dict[
 def foreign_method(model: Model, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Method:
     """The method of a file that PEFT has written, for a plain model; what we do not have is refused."""
     settings, kind = Settings(dict(about)), about.get("peft_type")
+    if not isinstance(kind, str) or kind not in KNOWN:
+        raise FormatError(f"peft_type is {kind!r} (must be LORA, PREFIX_TUNING or PROMPT_TUNING)")
+    settings.only(SHARED | KNOWN[kind])
     if kind == "PROMPT_TUNING":
         return Prompt(length=settings.integer("num_virtual_tokens"))
     if kind == "PREFIX_TUNING":
@@ -106,11 +135,8 @@ def foreign_method(model: Model, about: Mapping[str, Any], arrays: Mapping[str, 
             rule = "must be a Llama: elsewhere the prefix takes positions there, and here it takes none"
             raise FormatError(f"peft_type is PREFIX_TUNING for a {type(model).__name__} ({rule})")
         return Prefix(length=settings.integer("num_virtual_tokens"))
-    if kind != "LORA":
-        raise FormatError(f"peft_type is {kind!r} (must be LORA, PREFIX_TUNING or PROMPT_TUNING)")
     settings.must("bias", "none")
-    for name in ("use_dora", "use_qalora", "lora_bias"):
-        settings.must(name, False)
+    settings.must("init_lora_weights", True, False, "gaussian", "orthogonal", "eva")  # others change the base
     for name in ("rank_pattern", "alpha_pattern"):
         if about.get(name):
             raise FormatError(f"{name} is set (is not supported, must be empty: one rank for all layers)")
@@ -118,7 +144,12 @@ def foreign_method(model: Model, about: Mapping[str, Any], arrays: Mapping[str, 
     alpha = settings.number("lora_alpha", default=8)
     if settings.flag("use_rslora", False):
         alpha *= math.sqrt(rank)  # it divides by √r
-    there = {name.removeprefix(PREFIX).removesuffix(f".{A}") for name in arrays if name.endswith(A)}
+    there = {
+        name.removeprefix(PREFIX).removesuffix(f".{kind}")
+        for kind in (A, B)
+        for name in arrays
+        if name.endswith(kind)
+    }
     groups = _groups(model)
     if unknown := sorted(there - groups.keys()) or not there:
         what = unknown[0] if isinstance(unknown, list) else "of no name"
@@ -225,17 +256,33 @@ def _factors(layer: LoRALinear) -> tuple[Array, Array]:
 def _own_pairs(model: Model, method: LoRA, theirs: Mapping[str, Array]) -> dict[str, Array]:
     """The pairs of our layers. A layer of transformers may hold those of several, or one for all of them."""
     layers = {path: layer for path, layer in model.named_layers() if isinstance(layer, LoRALinear)}
-    found: dict[str, Array] = {}
+    linears, found = _linears(model), dict[str, Array]()
     for name, paths in _groups(model).items():
-        if f"{name}.{A}" not in theirs or f"{name}.{B}" not in theirs:
+        pair = [theirs.get(f"{name}.{kind}") for kind in (A, B)]
+        if all(each is None for each in pair):
             continue
-        whole, rows = theirs[f"{name}.{A}"], _ours(model, name, theirs[f"{name}.{B}"])
         own = [path for path in paths if path in layers]
+        sizes = np.array([linears[path].weight.shape for path in paths])
+        ranks = {sum(len(_factors(layers[path])[0]) for path in own)}
+        ranks |= set() if len(own) == 1 else {method.rank}  # one pair for several
+        _check_pair(name, pair, ranks, sizes)
+        whole, rows = pair[0], _ours(model, name, pair[1])
         several = len(own) > 1 and len(whole) > method.rank
         for place, path in enumerate(own):
             mine = slice(place * method.rank, (place + 1) * method.rank) if several else slice(None)
             found |= _own_pair(path, layers[path], whole[mine], rows[path][:, mine])
     return found
+
+
+def _check_pair(name: str, pair: list[Any], ranks: set[int], sizes: Array) -> None:
+    """Both halves must be there and fit our matrices (out, in), which are one below the other there."""
+    n_out, n_in = int(sizes[:, 0].sum()), int(sizes[0, 1])
+    rank = pair[0].shape[0] if pair[0] is not None and pair[0].ndim else 0
+    rank = rank if rank in ranks else max(ranks)
+    for kind, array, shape in zip((A, B), pair, ((rank, n_in), (n_out, rank)), strict=True):
+        if array is None or array.shape != shape:
+            found = "is not there" if array is None else f"has shape {array.shape}"
+            raise FormatError(f"{name}.{kind} {found} (must be of shape {shape})")
 
 
 def _own_pair(path: str, layer: LoRALinear, A: Array, B: Array) -> dict[str, Array]:
@@ -311,6 +358,9 @@ def _own_prefixes(model: Model, prompt: Array) -> dict[str, Array]:
     heads, length, size = next(
         layer.keys.shape for _, layer in model.named_layers() if isinstance(layer, KeyValuePrefix)
     )
+    shape = (length, len(paths) * 2 * heads * size)
+    if prompt.shape != shape:
+        raise FormatError(f"{PROMPT} has shape {prompt.shape} (must be {shape})")
     both = prompt.reshape(length, len(paths), 2, heads, size).transpose(1, 2, 3, 0, 4)
     found: dict[str, Array] = {}
     for i, (path, (keys, values)) in enumerate(zip(paths, both, strict=True)):

@@ -63,6 +63,12 @@ class Settings:
             words = " or ".join(map(str, known))
             raise FormatError(f"{name} is {_short(value)} (is not supported, must be {words})")
 
+    def only(self, known: Collection[str]) -> None:
+        """Refuse other settings that are set: one that is not read may change what is computed."""
+        for name, value in self.values.items():
+            if value and name not in known:
+                raise FormatError(f"{name} is {_short(value)} (is not supported, must be left out)")
+
     def _find(self, names: tuple[str, ...], default: Any) -> tuple[str, Any]:
         for name in names:
             if name in self.values:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from chainrule import io
 from chainrule.data import CHOSEN, Columns
 from chainrule.doctor.nonfinite import broken
-from chainrule.errors import ChainruleWarning, CheckpointError, DataError, kind_of
+from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, DataError, kind_of
 from chainrule.io.hf import pretrained
 from chainrule.io.hf.architectures import family_name, to_model
 from chainrule.io.loading import check_there
@@ -169,13 +169,13 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
 def build(saved: Checkpoint, path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
     """The model and the tokenizer in a checkpoint of the run at `path`."""
     try:
-        if saved.adapter_config:
-            model = tuned.build(saved.config, saved.adapter_model, saved.adapter_config, run_of(Path(path)))[
-                0
-            ]
+        if about := saved.adapter_config:
+            model, *_ = tuned.build(saved.config, saved.adapter_model, about, run_of(Path(path)))
         else:
             model = to_model(saved.config, saved.model)
     except (TypeError, ValueError, OverflowError) as error:
+        if about and isinstance(error, ChainruleError):  # may be of its base, which is another model
+            raise
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = pretrained.to_tokenizer(vars(saved))
     tokens, rows = tokenizer.vocab_size, model.config.vocab_size

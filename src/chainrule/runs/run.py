@@ -185,7 +185,7 @@ class Run:
     def restored(cls, folder: str | Path, saved: Checkpoint, **functions: Any) -> Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved, folder)
-        tuning = Tuning.restored(saved)
+        tuning = Tuning.restored(saved, Path(folder))
         if tuning is not None and tuning.base is None:
             tuning.method.apply(model)
         kind = task_of_model(model, saved.training.get("task", ""))

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +26,12 @@ from chainrule.io.hf.architectures import check_size
 from chainrule.models import BERT, Model
 from chainrule.models.registry import described
 from chainrule.models.tuning import Method
-from chainrule.models.tuning.parts import base_name, merged, parts
+from chainrule.models.tuning.parts import base_name, merged
 from chainrule.nn.init import unfilled
 from chainrule.text import Tokenizer
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_chain: ContextVar[tuple[Path, ...]] = ContextVar("adapters whose base is being read", default=())
 
 
 class Base(NamedTuple):
@@ -44,9 +46,9 @@ class Base(NamedTuple):
         return cls(Path(path).resolve(), weights_sha256(model))
 
     @classmethod
-    def named(cls, about: Mapping[str, Any]) -> Base:
-        """By an adapter_config.json."""
-        return cls(Path(about["base_model_name_or_path"]), about["chainrule"]["base_sha256"])
+    def named(cls, about: Mapping[str, Any], folder: Path) -> Base:
+        """By the adapter_config.json of a run, where it is now."""
+        return cls(base_path(about, folder).resolve(), about["chainrule"]["base_sha256"])
 
 
 def check_method(method: Method | None, start: object, draft: bool) -> None:
@@ -131,11 +133,44 @@ def build(
 
 
 def open_base(about: Mapping[str, Any], folder: Path) -> tuple[Base, Model, Tokenizer]:
-    """The base that an adapter's config names, checked against its hash if there is one."""
+    """The base that an adapter's config names, checked against its hash if there is one.
+
+    If it is tuned itself, what it has learned is added into its weights, as it was when the run began.
+    """
+    path, wanted = base_path(about, folder), _ours(about).get("base_sha256")
+    tuned, tokenizer = _loaded(path, folder)
+    model = merged(tuned)
+    found = weights_sha256(model)
+    if wanted is not None and found != wanted:
+        raise CheckpointError(
+            f"{folder}: its base {path} has changed since the run began (SHA-256 of the weights {found[:12]}, was "
+            f"{str(wanted)[:12]}; put the old one back, or tune the new one)"
+        )
+    return Base(path.resolve(), found), model, tokenizer
+
+
+def _loaded(path: Path, folder: Path) -> tuple[Model, Tokenizer]:
+    """The base of an adapter, which may have a base too, but not one that is opened already."""
     from chainrule.runs.load import load  # which knows adapters
 
-    ours = about.get("chainrule") or {}
-    named, wanted = about.get("base_model_name_or_path"), ours.get("base_sha256")
+    chain = (*_chain.get(), folder.resolve())
+    if path.resolve() in chain:
+        raise CheckpointError(f"{folder}: its base {path} has it as a base (must be a model of its own)")
+    token = _chain.set(chain)
+    try:
+        return load(path)
+    finally:
+        _chain.reset(token)
+
+
+def _ours(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = about.get(peft.OURS)
+    return found if isinstance(found, dict) else {}
+
+
+def base_path(about: Mapping[str, Any], folder: Path) -> Path:
+    """Where the base that an adapter's config names is now: there, or as near as it was if both were moved."""
+    ours, named = _ours(about), about.get("base_model_name_or_path")
     if not isinstance(named, str) or not named:
         raise FormatError(f"{folder}: {CONFIG} names no base (must have base_model_name_or_path)")
     places = (
@@ -148,22 +183,7 @@ def open_base(about: Mapping[str, Any], folder: Path) -> tuple[Base, Model, Toke
         raise CheckpointError(
             f"{folder}: its base {named} is not there (put it back: the run holds the adapter alone)"
         )
-    model, tokenizer = load(path)
-    found = weights_sha256(plain(model, path))
-    if wanted is not None and found != wanted:
-        raise CheckpointError(
-            f"{folder}: its base {path} has changed since the run began (SHA-256 of the weights {found[:12]}, was "
-            f"{str(wanted)[:12]}; put the old one back, or tune the new one)"
-        )
-    return Base(path.resolve(), found), model, tokenizer
-
-
-def plain(model: Model, path: object) -> Model:
-    """A model to tune; one that has an adapter already is refused."""
-    if found := list(parts(model)):
-        fix = f"merge it first: chainrule merge {path} --out DIR"
-        raise ConfigError(f"{path}: is tuned already, {found[0]} is not of a plain model ({fix})")
-    return model
+    return path
 
 
 def is_adapter(path: Path) -> bool:

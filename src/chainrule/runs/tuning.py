@@ -46,14 +46,14 @@ class Tuning:
         return cls(method, kept, Base.of(start.path, start.model), tuple(own_arrays(model, start.model)))
 
     @classmethod
-    def restored(cls, saved: Checkpoint) -> Tuning | None:
-        """As a checkpoint has it; None if it has none."""
+    def restored(cls, saved: Checkpoint, folder: Path) -> Tuning | None:
+        """As a checkpoint of the run in `folder` has it; None if it has none."""
         if "method" not in saved.training:
             return None
         method, kept = method_of(saved.training["method"]), Kept.from_dict(saved.training["keeping"])
         if not saved.adapter_config:
             return cls(method, kept)
-        return cls(method, kept, Base.named(saved.adapter_config), tuple(saved.training["own"]))
+        return cls(method, kept, Base.named(saved.adapter_config, folder), tuple(saved.training["own"]))
 
     def begin(self, trainer: Trainer, task: Task, model: Model, first: Callable[[], dict[str, Any]]) -> None:
         """Let a trainer do what is to be done against forgetting; `first()` are the weights it began with."""

@@ -35,6 +35,43 @@ def test_adapters_are_swapped_on_one_base() -> None:
         adapters.use("x")
 
 
+def test_what_an_adapter_learns_while_it_is_used_is_kept() -> None:
+    model = made("gpt")
+    base, adapters = outputs(model, "gpt"), Adapters(model)
+    adapters.add("bias", BitFit())
+    adapters.add("lora", LoRA(rank=2))
+    results = {}
+    for name in ("bias", "lora", "bias"):
+        used = adapters.use(name).eval()
+        assert used.count(trainable=True) == {"bias": BitFit(), "lora": LoRA(rank=2)}[name].n_params(
+            made("gpt")
+        )
+        if name in results:
+            np.testing.assert_array_equal(outputs(used, "gpt"), results[name])
+        descend(used, "gpt")
+        results[name] = outputs(used, "gpt")
+        assert not np.array_equal(results[name], base)
+    for name in ("lora", "bias"):
+        np.testing.assert_array_equal(outputs(adapters.use(name), "gpt"), results[name])
+    plain = adapters.use(None)
+    np.testing.assert_array_equal(outputs(plain, "gpt"), base)
+    assert plain.count(trainable=True) == made("gpt").count(trainable=True)
+
+
+def test_an_adapter_that_is_refused_leaves_the_model_as_it_was() -> None:
+    model = made("gpt")
+    base, adapters = outputs(model, "gpt"), Adapters(model)
+    state, _ = learned(LoRA(rank=2))
+    with pytest.raises(CheckpointError, match="must be"):
+        adapters.add("a", LoRA(rank=3), state)
+    with pytest.raises(ConfigError, match="rank is 17"):
+        adapters.add("a", LoRA(rank=17))
+    assert not tuning.parts.parts(model) and model.count(trainable=True) == model.count()
+    np.testing.assert_array_equal(outputs(model, "gpt"), base)
+    with pytest.raises(ConfigError, match="none: add one first"):
+        adapters.use("a")
+
+
 def test_what_learned_must_fit() -> None:
     state, _ = learned(LoRA(rank=2))
     model = LoRA(rank=3).apply(made("gpt"))

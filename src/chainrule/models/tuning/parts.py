@@ -12,6 +12,7 @@ from chainrule.autograd.types import Array
 from chainrule.errors import CheckpointError, ConfigError
 from chainrule.models.tuning.places import put
 from chainrule.nn import Adapted, KeyValuePrefix, Layer, LoRALinear, SoftPrompt
+from chainrule.nn.init import unfilled
 
 WRAPPERS = (LoRALinear, Adapted, SoftPrompt)  # around a layer of the base, their `base`
 PARTS = (*WRAPPERS, KeyValuePrefix)
@@ -65,7 +66,8 @@ def merged(model: Any) -> Any:
     """A plain model with the merged weights; the model itself if nothing was added to it."""
     if not parts(model):
         return model
-    plain = type(model)(model.config)
+    with unfilled():
+        plain = type(model)(model.config)
     plain.load(merged_state(model))
     return plain.train(model.training)
 
@@ -84,35 +86,55 @@ class Adapters:
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self.active = ""  # the base alone
         self.parts: dict[str, dict[str, Layer]] = {}
         self.values: dict[str, dict[str, Array]] = {"": {}}  # of weights of the base that an adapter replaces
+        self.learning = {"": _learning(model)}
 
     def add(self, name: str, method: Any, state: Mapping[str, Array] | None = None) -> None:
         """An adapter under a name, with what was `trained`, or as new as the method makes it."""
         if not name:
             raise ConfigError("adapters: the name is empty (must be a word: use(None) is the base)")
-        method.apply(self.use(None))
-        own = {base_name(n): array for n, array in trained(self.model).items() if not _is_added(n)}
-        self.values[""] |= {n: array.copy() for n, array in own.items() if n not in self.values[""]}
-        if state is not None:
-            load_trained(self.model, state)
-        self.parts[name] = parts(self.model)
-        self.values[name] = {n: array.copy() for n, array in own.items()}
         self.use(None)
+        try:
+            method.apply(self.model)
+            own = {base_name(n): array for n, array in trained(self.model).items() if not _is_added(n)}
+            before = {n: array.copy() for n, array in own.items()}
+            if state is not None:
+                load_trained(self.model, state)
+            self.values[""] = before | self.values[""]
+            self.values[name] = {n: array.copy() for n, array in own.items()}
+            self.parts[name], self.learning[name] = parts(self.model), _learning(self.model)
+        finally:  # a method that was refused may have changed half of the model
+            self._put("")
 
     def use(self, name: str | None) -> Any:
-        """The model with one of the adapters, or without any."""
+        """The model with one of the adapters, or without any. What the one before has learned is kept."""
         if name and name not in self.parts:
             raise ConfigError(
                 f"adapters: {name!r} (must be one of {', '.join(self.parts) or 'none: add one first'})"
             )
+        self.learning[self.active] = _learning(self.model)
         arrays = strip(self.model).arrays()
-        for own, value in (self.values[""] | self.values[name or ""]).items():
+        self.values[self.active] = {own: arrays[own].copy() for own in self.values[self.active]}
+        return self._put(name or "")
+
+    def _put(self, name: str) -> Any:
+        arrays = strip(self.model).arrays()
+        for own, value in (self.values[""] | self.values[name]).items():
             arrays[own][...] = value
+        for own, param in self.model.named_parameters():
+            param.requires_grad = self.learning[name][own]
         self.model.parameters().changed()
-        for path, part in self.parts.get(name or "", {}).items():
+        for path, part in self.parts.get(name, {}).items():
             put(self.model, path, part)
+        self.active = name
         return self.model
+
+
+def _learning(model: Layer) -> dict[str, bool]:
+    """Which parameters of the base learn."""
+    return {base_name(n): p.requires_grad for n, p in model.named_parameters() if not _is_added(n)}
 
 
 def trained(model: Layer) -> dict[str, Array]:
