@@ -10,10 +10,10 @@ from chainrule.scaling.fits.joint import JointFit, fit_additive, fit_unified
 from chainrule.scaling.fits.power import PowerFit, fit_power, fit_power_with_floor
 from chainrule.scaling.fits.predict import Prediction, predict, predict_power
 from chainrule.scaling.fits.table import Runs
-from chainrule.scaling.fits.verdict import Code, Remark, remarks
+from chainrule.scaling.fits.verdict import Doubt, Remark, remarks
 
 __all__ = [
-    "Code", "Estimate", "IsoFlopFit", "JointFit", "PowerFit", "Prediction", "Remark", "Runs", "envelope",
+    "Doubt", "Estimate", "IsoFlopFit", "JointFit", "PowerFit", "Prediction", "Remark", "Runs", "envelope",
     "fit_additive", "fit_isoflop", "fit_power", "fit_power_with_floor", "fit_unified", "predict", "predict_power",
     "remarks"
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from chainrule.scaling.fits.joint import fit_additive, fit_unified
 from chainrule.scaling.fits.power import fit_power, fit_power_with_floor, line
 from chainrule.scaling.fits.predict import Prediction, predict, predict_power
 from chainrule.scaling.fits.table import QUANTITIES, Runs
-from chainrule.scaling.fits.verdict import Code, Remark, largest_off, remarks
+from chainrule.scaling.fits.verdict import Doubt, Remark, largest_off, remarks
 from chainrule.scaling.laws.joint import Additive, Unified
 from chainrule.scaling.laws.power import PowerLaw
 from chainrule.suggest import hinted
@@ -69,7 +69,7 @@ class Report:
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             numbers = {name: Estimate(**found.pop(name)) for name in found.pop("numbers")}
-            found["remarks"] = [Remark(Code(each["code"]), each["text"]) for each in found["remarks"]]
+            found["remarks"] = [Remark(Doubt(each["code"]), each["text"]) for each in found["remarks"]]
             return cls(**found, estimates=numbers)
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror})") from error

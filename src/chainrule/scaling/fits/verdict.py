@@ -23,7 +23,7 @@ SLACK = 1e-6  # of a law without noise, whose interval is a point
 OFF = 0.05  # relative error of the largest run when it is left out
 
 
-class Code(Enum):
+class Doubt(Enum):
     """What is remarkable."""
 
     FEW_DECADES = "few_decades"
@@ -39,7 +39,7 @@ class Code(Enum):
 class Remark(NamedTuple):
     """A doubt about a fit, and what would settle it."""
 
-    code: Code
+    code: Doubt
     text: str
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ def remarks(
             said = (
                 f"{name} span {span:.1f} decades, less than two: the exponent is unreliable (add other sizes)"
             )
-            found.append(Remark(Code.FEW_DECADES, said))
+            found.append(Remark(Doubt.FEW_DECADES, said))
         found += ends(name, x, residuals)
     if len(sizes) == 2:
         N, D = sizes.values()
@@ -75,7 +75,7 @@ def ends(name: str, x: Floats, residuals: Floats) -> list[Remark]:
         return []
     order, u = np.argsort(x, kind="stable"), np.log(x)
     found = []
-    for code, end in ((Code.SMALL_END, order[:k]), (Code.LARGE_END, order[-k:])):
+    for code, end in ((Doubt.SMALL_END, order[:k]), (Doubt.LARGE_END, order[-k:])):
         rest = np.setdiff1d(order, end)
         if len(np.unique(u[rest])) < 3:
             continue
@@ -93,11 +93,14 @@ def ends(name: str, x: Floats, residuals: Floats) -> list[Remark]:
         found, key=lambda each: each[0]
     )  # what is wrong at one end may bend the line at the other
     which, fix = {
-        Code.SMALL_END: (
+        Doubt.SMALL_END: (
             "smallest",
             "they may be trained too briefly to count: leave them out and fit again",
         ),
-        Code.LARGE_END: ("largest", "the law bends, or they see text again: fit a floor, or bring more text"),
+        Doubt.LARGE_END: (
+            "largest",
+            "the law bends, or they see text again: fit a floor, or bring more text",
+        ),
     }[code]
     said = f"the {k} runs of the {which} {name} lie {abs(mean):.1%} {'above' if mean > 0 else 'below'} what the others"
     return [Remark(code, f"{said} lead to ({fix})")]
@@ -110,11 +113,11 @@ def _separable(N: Floats, D: Floats, estimates: Mapping[str, Estimate]) -> list[
         said = (
             f"params and tokens rise together ({correlation:.3f}): the data cannot separate alpha from beta"
         )
-        found.append(Remark(Code.INSEPARABLE, f"{said} (add runs of one size on other amounts of text)"))
+        found.append(Remark(Doubt.INSEPARABLE, f"{said} (add runs of one size on other amounts of text)"))
     a = estimates.get("a")
     if a is not None and a.high - a.low > WIDE:
         said = f"the best size for a budget is C^{a.value:.2f}, from C^{a.low:.2f} to C^{a.high:.2f}: it is not known"
-        found.append(Remark(Code.WIDE_EXPONENT, f"{said} (add budgets)"))
+        found.append(Remark(Doubt.WIDE_EXPONENT, f"{said} (add budgets)"))
     return found
 
 
@@ -123,7 +126,7 @@ def _floor(runs: Runs, estimates: Mapping[str, Estimate]) -> list[Remark]:
     if floor is None or floor.high - floor.low < 0.5 * lowest:
         return []
     said = f"the floor is between {floor.low:.2f} and {floor.high:.2f} nats: the runs are too far above it to tell"
-    return [Remark(Code.FLOOR_UNKNOWN, f"{said} (predictions far beyond the data depend on it)")]
+    return [Remark(Doubt.FLOOR_UNKNOWN, f"{said} (predictions far beyond the data depend on it)")]
 
 
 def outliers(residuals: Floats) -> list[Remark]:
@@ -137,7 +140,7 @@ def outliers(residuals: Floats) -> list[Remark]:
     count = f"{len(far)} of {len(residuals)} runs {'is' if len(far) == 1 else 'are'}"
     said = f"{count} more than four robust standard deviations off: rows {listed} of those used"
     return [
-        Remark(Code.OUTLIER, f"{said} (look at them; --drop-highest leaves out runs of the highest loss)")
+        Remark(Doubt.OUTLIER, f"{said} (look at them; --drop-highest leaves out runs of the highest loss)")
     ]
 
 
@@ -150,4 +153,4 @@ def largest_off(measured: float, predicted: Estimate) -> list[Remark]:
     said = (
         f"without the largest run the law predicts {predicted} for it, measured {measured:.4g} ({error:+.1%})"
     )
-    return [Remark(Code.LARGEST_OFF, f"{said}: beyond the data it will be off further")]
+    return [Remark(Doubt.LARGEST_OFF, f"{said}: beyond the data it will be off further")]
