@@ -266,7 +266,7 @@ def _own_pairs(model: Model, method: LoRA, theirs: Mapping[str, Array]) -> dict[
     layers = {path: layer for path, layer in model.named_layers() if isinstance(layer, LoRALinear)}
     linears, found = _linears(model), dict[str, Array]()
     for name, paths in _groups(model).items():
-        pair = [theirs.get(f"{name}.{kind}") for kind in (A, B)]
+        pair: list[Any] = [theirs.get(f"{name}.{kind}") for kind in (A, B)]
         if all(each is None for each in pair):
             continue
         own = [path for path in paths if path in layers]
