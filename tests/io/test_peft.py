@@ -127,3 +127,12 @@ def test_settings_of_a_wrong_kind_are_one_line(ours: dict[str, Any]) -> None:
     with pytest.raises(cr.ChainruleError, match=r"must be") as caught:
         peft.method_of({"chainrule": ours})
     assert "\n" not in str(caught.value)
+
+
+def test_adapters_of_reward_models_keep_our_names() -> None:
+    model, method = cr.models.Reward.on(made("gpt")), LoRA(rank=2)
+    with pytest.raises(FormatError, match=r"peft_type is 'LORA' for a GPTReward \(must be for a model of"):
+        peft.foreign_method(model, {"peft_type": "LORA"}, {})
+    own = cr.models.tuning.trained(method.apply(model))
+    arrays, _ = peft.to_files(model, method, own, "base")
+    assert arrays.keys() == own.keys() == peft.from_files(model, method, arrays).keys()

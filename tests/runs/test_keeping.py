@@ -11,13 +11,14 @@ import pytest
 import chainrule as cr
 from chainrule.data import load
 from chainrule.errors import ConfigError, DataError
-from chainrule.models.tuning import Full, LoRA, Method
+from chainrule.models.tuning import BottleneckAdapter, Full, LoRA, Method
 from chainrule.runs import Run
 from chainrule.train import TrainConfig
 from chainrule.train.config import Keeping
 from chainrule.train.log import read
 from tests.runs.survivors import outcome
 from tests.runs.test_tuned import _stop_after
+from tests.tasks.preferences.helpers import preferences
 
 SIZE: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 24, "block_size": 16}
 LEARN: dict[str, Any] = {"batch_size": 8, "warmup": 2, "eval_windows": 16, "eval_every": 10, "save_every": 20}
@@ -106,6 +107,47 @@ def test_training_stops_when_the_old_loss_has_risen_and_a_checkpoint_before_is_u
     np.testing.assert_array_equal(used(IDS).numpy(), kept(IDS).numpy())
     again = Run.resume(folder / "stopped")
     assert again.finished and again.trainer.general is not None and again.trainer.general.forgot
+
+
+def test_a_run_that_forgot_too_much_goes_on_if_it_is_asked_to(folder: Path) -> None:
+    tune(folder, "on", Keeping(tolerance=0.0), eval_every=5, lr=2e-2).train()
+    run = Run.resume(folder / "on")
+    assert run.finished and run.trainer.steps == 5
+    run.extend(50)
+    assert not run.finished
+    run.train()
+    assert run.trainer.steps == 10  # it was measured again, and had still forgotten
+
+
+def test_the_first_step_of_parts_that_start_at_0_is_no_problem(folder: Path) -> None:
+    for method in (LoRA(rank=2), BottleneckAdapter(bottleneck=2)):
+        run = tune(folder, f"first-{method.name}", method=method, eval_every=1, max_steps=2)
+        run.train()
+        said = [r["finding"] for r in read(run.files.log) if "finding" in r]
+        assert not [f for f in said if "lora_" in f["measured"] or ".adapter." in f["measured"]]
+
+
+def test_preferences_are_learned_by_a_method(tmp_path: Path) -> None:
+    """What is trained is a learner around the model; the old task is that of the model itself."""
+    text = "".join(f"say {i}: red green blue cat dog sun moon " for i in range(200))
+    (tmp_path / "old.txt").write_text(text, encoding="utf-8")
+    preferences(tmp_path)
+    config = TrainConfig(**LEARN | {"max_steps": 4, "eval_every": 2})
+    Run.new(tmp_path / "base", tmp_path / "old.txt", config, **SIZE | {"block_size": 48}).train()
+    cases = {"lora": (LoRA(rank=2), Keeping()), "full": (Full(), Keeping(pull=0.1))}
+    for name, (method, keeping) in cases.items():
+        run = Run.new(
+            tmp_path / name, tmp_path / "preferences.jsonl", config, start=tmp_path / "base", task="dpo",
+            method=method, keeping=keeping,
+        )  # fmt: skip
+        run.train()
+        assert [step for step, _ in general(run)] == [0, 2, 4]
+        base, _ = cr.load(tmp_path / "base")
+        assert run.trainer.general is not None
+        for step, model in ((0, base), (-1, run.model.eval())):
+            loss = model.mean_loss(run.trainer.general.batches)
+            assert general(run)[step][1] == pytest.approx(loss, abs=1e-6)
+        assert Run.resume(tmp_path / name).finished
 
 
 def test_with_no_tolerance_at_all_the_base_is_kept(folder: Path) -> None:

@@ -111,8 +111,13 @@ class Monitor:
         return min(((step, loss) for step, loss, _ in self.evaluations), key=lambda e: e[1], default=None)
 
     def weights(self, params: Parameters, optimizer: Optimizer) -> list[Finding]:
-        """Layers without a gradient and updates too small to matter, at the full rate, by the gradient of this step."""
-        found = of_parameters(parameters(params, optimizer, self.config.lr))
+        """Layers without a gradient and updates too small to matter, at the full rate, by the gradient of this step.
+
+        Before the first update a part that starts at 0, as the B of LoRA, lets no gradient through to what is before
+        it: that is judged from the second on.
+        """
+        seen = parameters(params, optimizer, self.config.lr)
+        found = of_parameters([p for p in seen if optimizer.steps > 1 or p.grad_norm != 0])
         return self._once(f for f in found if f.code in FROM_WEIGHTS)
 
     def recall(self, records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Finding]]:

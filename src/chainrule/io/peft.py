@@ -27,7 +27,7 @@ from chainrule.errors import ChainruleError, FormatError
 from chainrule.io.hf import gpt2, llama, marian, neox
 from chainrule.io.hf.architectures import MODULES, has_twin
 from chainrule.io.settings import Settings
-from chainrule.models import EncoderDecoder, LanguageModel, Llama, Model, NeoX
+from chainrule.models import EncoderDecoder, LanguageModel, Llama, Model, NeoX, Reward
 from chainrule.models.tuning import LoRA, Method, Prefix, Prompt
 from chainrule.models.tuning import method_of as described_method
 from chainrule.models.tuning.parts import base_name
@@ -80,7 +80,7 @@ def to_files(
     """The arrays and the config of an adapter; `own` are those of the model that are not its base's."""
     about: dict[str, Any] = {"base_model_name_or_path": base, "peft_type": None}
     rest = dict(own)
-    if not has_twin(model):
+    if not _has_names(model):
         return rest, about
     about |= {"task_type": _task(model), "inference_mode": True}
     if isinstance(method, LoRA):
@@ -124,6 +124,9 @@ def from_files(model: Model, method: Method, arrays: Mapping[str, Any]) -> dict[
 def foreign_method(model: Model, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Method:
     """The method of a file that PEFT has written, for a plain model; what we do not have is refused."""
     settings, kind = Settings(dict(about)), about.get("peft_type")
+    if not _has_names(model):
+        rule = "must be for a model of transformers that is no reward model"
+        raise FormatError(f"peft_type is {kind!r} for a {type(model).__name__} ({rule})")
     if not isinstance(kind, str) or kind not in KNOWN:
         raise FormatError(f"peft_type is {kind!r} (must be LORA, PREFIX_TUNING or PROMPT_TUNING)")
     settings.only(SHARED | KNOWN[kind])
@@ -157,6 +160,11 @@ def foreign_method(model: Model, about: Mapping[str, Any], arrays: Mapping[str, 
     targets = [path for theirs, paths in groups.items() if theirs in there for path in paths]
     dropout = settings.number("lora_dropout", default=0.0)
     return LoRA(rank=rank, alpha=alpha, dropout=dropout, targets=tuple(targets), fused=True)
+
+
+def _has_names(model: Model) -> bool:
+    """Its layers have the names of transformers in an adapter's file; those of a reward model keep ours."""
+    return has_twin(model) and not isinstance(model, Reward)
 
 
 def _module(model: Model) -> Any:
@@ -258,7 +266,7 @@ def _own_pairs(model: Model, method: LoRA, theirs: Mapping[str, Array]) -> dict[
     layers = {path: layer for path, layer in model.named_layers() if isinstance(layer, LoRALinear)}
     linears, found = _linears(model), dict[str, Array]()
     for name, paths in _groups(model).items():
-        pair = [theirs.get(f"{name}.{kind}") for kind in (A, B)]
+        pair: list[Any] = [theirs.get(f"{name}.{kind}") for kind in (A, B)]
         if all(each is None for each in pair):
             continue
         own = [path for path in paths if path in layers]

@@ -55,7 +55,7 @@ def old_data(start: Start) -> Old | None:
     if "data" not in start.own:
         return None
     found = Old(str(describe(start.model)["model_type"]), start.own.get("task", ""), start.own["data"])
-    return found if found.kind.learner is Task.learner else None  # or its loss is not the model's
+    return found if found.kind.own_loss else None
 
 
 def text_data(family: str, path: str, *, whole: bool) -> Old:
@@ -126,10 +126,10 @@ class Kept:
         if self.general is not None and self.before is not None:
             batches = self._batches(model, tokenizer, config)
             trainer.general = General(
-                self.general.data["name"], batches, self.before, self.settings.tolerance
+                self.general.data["name"], model, batches, self.before, self.settings.tolerance
             )
         if self.settings.pull:
-            trainer.gradient.pull = Pull(trainer.model.parameters(), reference(), self.settings.pull)
+            trainer.gradient.pull = Pull(dict(model.named_parameters()), reference(), self.settings.pull)
 
     def mixed(self, task: Task, model: Model, batches: BatchSource, config: TrainConfig) -> BatchSource:
         """The batches of a task, with rows of the old text among them."""

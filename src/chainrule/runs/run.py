@@ -228,6 +228,8 @@ class Run:
             if self.tuning is not None:
                 trainer.batches = self.tuning.mixed(self.task, self.model, trainer.batches, trainer.config)
         trainer.best_so_far.waited = 0  # asked to continue, it is patient again
+        if trainer.general is not None:
+            trainer.general.forgot = False  # until the next evaluation says so again
 
     @property
     def method(self) -> Method | None:

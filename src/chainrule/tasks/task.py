@@ -113,6 +113,8 @@ class Task:
     """The first of the scores, if they are measured at every evaluation of a training: it says which is best."""
     watched: ClassVar[bool] = False
     """The scores are measured at every evaluation, and the loss says which is best."""
+    own_loss: ClassVar[bool] = True
+    """The loss is that of the model itself and needs nothing beside the data, so any model of the family has one."""
     from_start: ClassVar[bool] = False
     """It compares with the model that its run began with, which `compared_with` is given when the run is resumed."""
     baseline: ClassVar[str] = ""

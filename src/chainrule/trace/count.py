@@ -65,12 +65,13 @@ def step_batch(model: Model, rows: int, tokens: int) -> Batch:
 def step_graph(model: Model, batch: Batch) -> Graph:
     """The loss of a batch, traced."""
     inputs, targets = model.example_batch(batch.rows, batch.tokens, batch.source, batch.masked)
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    given = {f"input{i}": x for i, x in enumerate(inputs)}
+    several = isinstance(inputs, tuple)
+    whole = getattr(inputs, "_make", tuple)  # a model may read its inputs by name
+    given = {f"input{i}": x for i, x in enumerate(inputs if several else (inputs,))}
 
     def loss(**given: Any) -> Any:
-        arrays = tuple(given.values())
-        return model.loss(arrays if len(arrays) > 1 else arrays[0], targets)
+        arrays = given.values()
+        return model.loss(whole(arrays) if several else next(iter(arrays)), targets)
 
     with seeded(0):  # dropout must not advance the random stream
         return trace(loss, **given)

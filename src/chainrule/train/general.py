@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule import autograd, ops
-from chainrule.autograd import Parameters
+from chainrule.autograd import Param
 from chainrule.autograd.types import Array
 from chainrule.models import Model
 from chainrule.tasks.task import EvalBatches
@@ -22,6 +22,8 @@ class General:
     """Evaluation batches of the old task, and the loss that the model had there before it was tuned."""
 
     name: str
+    model: Model
+    """The tuned model itself, also where what is trained is one around it."""
     batches: EvalBatches
     before: float
     tolerance: float | None = None
@@ -31,9 +33,9 @@ class General:
     forgot: bool = False
     """It has risen by more."""
 
-    def look(self, model: Model) -> str:
-        """Measure the loss of a model in evaluation mode; what to say of it."""
-        self.last = model.mean_loss(self.batches)
+    def look(self) -> str:
+        """Measure the loss of the model, which is in evaluation mode; what to say of it."""
+        self.last = self.model.mean_loss(self.batches)
         self.forgot = self.tolerance is not None and not self.last <= self.before + self.tolerance
         said = f"old task: loss {self.last:.4f}, before {self.before:.4f}"
         if self.forgot:
@@ -44,7 +46,9 @@ class General:
 class Pull:
     """λ |θ - θ_pre|² over the weights that learn."""
 
-    def __init__(self, parameters: Parameters, reference: Mapping[str, Array], strength: float) -> None:
+    def __init__(
+        self, parameters: Mapping[str, Param], reference: Mapping[str, Array], strength: float
+    ) -> None:
         learning = {name: param for name, param in parameters.items() if param.requires_grad}
         unique = {id(param): (name, param) for name, param in learning.items()}
         self.pairs = [(param, reference[name].copy()) for name, param in unique.values()]

@@ -237,7 +237,7 @@ class Trainer:
         """Measure the old task; has too much of it been forgotten?"""
         self.model.eval()
         with precision(self.config.precision), self.step.averaged():
-            said = general.look(self.model)
+            said = general.look()
         log.note(self.steps, {"general": general.last}, said)
         return general.forgot
 

@@ -41,6 +41,7 @@ class ComparisonTask(Task):
     unit: ClassVar[str] = "nats_per_pair"
     perplexity: ClassVar[bool] = False
     counted: ClassVar[str] = "pairs"
+    own_loss: ClassVar[bool] = False
     verb: ClassVar[str]
     """As `chainrule align` calls it."""
     new_head: ClassVar[bool] = False

@@ -64,6 +64,7 @@ class PolicyTask(AnsweringTask):
     perplexity: ClassVar[bool] = False
     counted: ClassVar[str] = "prompts"
     watched: ClassVar[bool] = True
+    own_loss: ClassVar[bool] = False
     from_start: ClassVar[bool] = True
     corpus: PromptCorpus
     tokenizer: Tokenizer

@@ -44,6 +44,23 @@ def test_from_a_base_to_a_run_and_on(folder: Path, method: str, capsys: pytest.C
     assert "say 3:" in capsys.readouterr().out
 
 
+def test_what_was_aligned_is_tuned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = ["--max-steps", "2", "--eval-every", "1", "--json"]
+    main(["align", "reward", "base", "preferences.jsonl", "--out", "reward", *steps])
+    policy = ["--max-new-tokens", "4", "--batch-size", "4", "--reward", "reward"]
+    main(["align", "ppo", "base", "preferences.jsonl", "--out", "ppo", *policy, *steps])
+    main(["align", "dpo", "base", "preferences.jsonl", "--out", "dpo", *steps])
+    (folder / "text.txt").write_text("say 3: red cat " * 100, encoding="utf-8")
+    for run, data in (("ppo", "text.txt"), ("dpo", "text.txt"), ("reward", "preferences.jsonl")):
+        capsys.readouterr()
+        main(["tune", run, data, "--method", "lora", "--rank", "1", "--out", f"tuned-{run}", *steps])
+        said = capsys.readouterr()
+        assert json.loads(said.out)["steps"] == 2
+        assert "the old task is not measured" in said.err
+        tuned, _ = cr.load(f"tuned-{run}")
+        assert any("lora_A" in name for name in tuned.state())
+
+
 @pytest.mark.requirement("R-411")
 def test_ppo_with_a_reward_model_and_with_a_function(
     folder: Path, capsys: pytest.CaptureFixture[str]
