@@ -81,4 +81,19 @@ def test_what_has_no_body_is_refused() -> None:
 
 def test_the_last_bias_adds_the_same_to_all_rewards_and_does_not_learn() -> None:
     model = Reward.on(tiny("gpt"))
-    assert [name for name, p in model.named_parameters() if not p.requires_grad] == ["body.ln_f.bias"]
+    assert frozen(model) == ["body.ln_f.bias"]
+
+
+@pytest.mark.parametrize(("family", "bias"), [("gpt", "ln_f.bias"), ("neox", "final_layer_norm.bias")])
+def test_it_can_be_let_learn_with_the_norm_it_belongs_to(family: str, bias: str) -> None:
+    model = Reward.on(tiny(family))
+    assert frozen(model) == [f"body.{bias}"]
+    model.let_level_learn()
+    assert frozen(model) == []
+    model.freeze()
+    model.let_level_learn()
+    assert f"body.{bias}" in frozen(model)
+
+
+def frozen(model: Reward) -> list[str]:
+    return [name for name, p in model.named_parameters() if not p.requires_grad]

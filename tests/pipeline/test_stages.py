@@ -12,7 +12,9 @@ import pytest
 import chainrule as cr
 from chainrule.errors import ConfigError
 from chainrule.pipeline import QUICK, report, run_pipeline
-from chainrule.runs import checkpoint
+from chainrule.pipeline.rule import score
+from chainrule.runs import Run, checkpoint
+from chainrule.text.chat.answers import AnswerCoder
 from tests.runs.survivors import die_after
 
 STAGES = ["1-pretrain", "2-continue", "3-instruct", "4-reward", "5-ppo", "6-dpo"]
@@ -78,7 +80,21 @@ def test_each_stage_begins_with_the_right_weights_and_leaves_the_others_alone(wh
 def test_preferences_are_answers_of_the_tuned_model_and_follow_the_rule(whole: Path) -> None:
     rows = [json.loads(line) for line in (whole / "preferences.jsonl").read_text("utf-8").splitlines()]
     assert len(rows) > 10 and all(row["chosen"] != row["rejected"] for row in rows)
-    assert len(cr.data.load_preferences(whole / "preferences.jsonl").without_ties()) == len(rows)
+    corpus = cr.data.load_preferences(whole / "preferences.jsonl")
+    assert len(corpus.without_ties()) == len(rows)
+    for row in corpus.comparisons:
+        scores = [score(getattr(row, side), ended=side not in row.cut) for side in ("chosen", "rejected")]
+        assert scores[0] > scores[1]  # the file says all that the rule has judged by
+
+
+def test_the_models_that_learn_from_them_see_which_answers_ended(whole: Path) -> None:
+    """Else nothing could be learned of what the rule says of ends."""
+    run = Run.resume(whole / "4-reward")
+    end, cuts = AnswerCoder(run.tokenizer).end, 0
+    rows = {row.prompt: row for row in run.corpus.comparisons}  # type: ignore[attr-defined]
+    for row in run.task.encoded(list(rows.values())):  # type: ignore[attr-defined]
+        cuts += (row.ids.chosen[-1] != end) + (row.ids.rejected[-1] != end)
+    assert cuts == sum(len(row.cut) for row in rows.values()) > 0
 
 
 def test_killed_three_times_it_ends_with_the_same_bits(whole: Path, tmp_path: Path) -> None:

@@ -46,16 +46,18 @@ class RewardTraining(Model):
         super().__init__(reward.config)
         self.reward = reward
         self.center = center
+        reward.let_level_learn(center > 0)
 
     @property
     def n_classes(self) -> int:
         return self.reward.n_classes
 
     def loss(self, inputs: Comparisons, targets: Array) -> Tensor:
-        """-ln σ(r_w - r_l), the mean, and `center` times the mean of (r_w + r_l)²"""
+        """-ln σ(r_w - r_l), the mean, and in training `center` times the mean of (r_w + r_l)²"""
         rewards = self.reward.of_pairs(inputs)
         better, worse = rewards[:, 0], rewards[:, 1]
-        return ops.bradley_terry(better, worse) + ((better + worse) ** 2).mean() * self.center
+        loss = ops.bradley_terry(better, worse)
+        return loss + ((better + worse) ** 2).mean() * self.center if self.training else loss
 
     def counts(self, inputs: Comparisons, targets: Array) -> tuple[int, ...]:
         return self.reward.counts(inputs, targets)

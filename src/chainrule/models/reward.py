@@ -24,12 +24,12 @@ from chainrule.models.language_model import TransformerLM
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.model import Model
 from chainrule.models.neox import NeoX, NeoXConfig
-from chainrule.nn import Linear
+from chainrule.nn import LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.types import Ids
 from chainrule.validate import Check
 
-LAST_BIAS = ("ln_f.bias", "final_layer_norm.bias")  # before the head, of GPT and NeoX; Llama has none
+LAST_NORM = ("ln_f", "final_layer_norm")  # before the head, of GPT and NeoX, with a bias; Llama's has none
 
 
 class Comparisons(NamedTuple):
@@ -59,10 +59,17 @@ class Reward(Model):
             config.tied, "tied", rule="must be true: a reward model has no head of words"
         )
         self.body = self.body_class(config)
-        for name, parameter in self.body.named_parameters():
-            if name in LAST_BIAS:
-                parameter.requires_grad = False  # adds the same number to all rewards, which changes nothing
+        self.let_level_learn(False)
         self.score = Linear(config.n_embd, 1, bias=False, init=partial(normal, std=0.02))
+
+    def let_level_learn(self, learns: bool = True) -> None:
+        """Whether the last bias learns, which adds the same number to all rewards: where only differences count, not.
+
+        It does not if the norm that it belongs to does not.
+        """
+        for name, norm in self.body.named_layers():
+            if name in LAST_NORM and isinstance(norm, LayerNorm) and norm.bias is not None:
+                norm.bias.requires_grad = learns and norm.weight.requires_grad
 
     @staticmethod
     def on(body: Model, **sizes: Any) -> Reward:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from chainrule.align.rollouts import roll_out
 from chainrule.data import load_conversations
+from chainrule.data.read.preferences import SIDES
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.pipeline.config import PipelineConfig
@@ -37,10 +38,11 @@ SETTINGS = "pipeline.json"
 
 
 class Answered(NamedTuple):
-    """A prompt, an answer to it, its score by the rule, and the ids of both."""
+    """A prompt, an answer to it, whether it ended by itself, its score by the rule, and the ids of both."""
 
     prompt: str
     text: str
+    ended: bool
     score: float
     prompt_ids: list[int]
     ids: list[int]
@@ -146,11 +148,18 @@ def compare_answers(folder: Path, config: PipelineConfig, tell: Tell) -> None:
         for answers in answered(model, tokenizer, some, config, number=first, tries=TRIES):
             worst, *_, best = sorted(answers, key=lambda each: each.score)
             if best.score > worst.score and worst.text and best.text and worst.text != best.text:
-                lines.append({"prompt": best.prompt, "chosen": best.text, "rejected": worst.text})
+                lines.append(compared(best, worst))
     if not lines:
         raise ConfigError("pipeline: no two answers differ (the model has learned too little: more steps)")
     for path, rows in zip(files, (lines, [{"prompt": prompt} for prompt in prompts]), strict=True):
         write(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def compared(best: Answered, worst: Answered) -> dict[str, str]:
+    """A record of preferences; it says which answer was cut, or nobody could learn what the rule says of ends."""
+    cut = [side for side, each in zip(SIDES, (best, worst), strict=True) if not each.ended]
+    row = {"prompt": best.prompt, "chosen": best.text, "rejected": worst.text}
+    return row | {"cut": "both" if len(cut) > 1 else "".join(cut)}
 
 
 def answered(
@@ -177,7 +186,7 @@ def answered(
     for (prompt, ids), answer in zip(fits, drawn.answers, strict=True):
         ended = answer[-1] == coder.end
         text = tokenizer.decode(answer[:-1] if ended else answer).strip()
-        found.append(Answered(prompt, text, score(text, ended=ended), ids, answer))
+        found.append(Answered(prompt, text, ended, score(text, ended=ended), ids, answer))
     return [found[first : first + tries] for first in range(0, len(found), tries)]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from chainrule.errors import CheckpointError, ConfigError, Setting
 from chainrule.runs.load import load, this_version
-from chainrule.tasks.task import NamedModel
+from chainrule.tasks.task import NamedModel, Task
 
 
 def named_model(path: str | Path | NamedModel) -> NamedModel:
@@ -16,10 +17,22 @@ def named_model(path: str | Path | NamedModel) -> NamedModel:
     return path if isinstance(path, NamedModel) else NamedModel(str(Path(path).absolute()), *load(path))
 
 
+def facts_in(folder: Path, task: Task) -> dict[str, Any]:
+    """What a run in this folder writes down of its task; of each model also where it is if both are moved together."""
+    facts = task.facts()
+    for name in task.models:
+        if model := facts.get(name):
+            facts[name] = model | {"near": os.path.relpath(Path(model["path"]).resolve(), folder.resolve())}
+    return facts
+
+
 def same_model(folder: str | Path, facts: Mapping[str, Any]) -> NamedModel:
     """The model that a run has used so far; it can continue with no other."""
     with this_version(folder):
         path, expected = str(facts["path"]), str(facts["sha256"])
+        moved = Path(folder, facts.get("near", path)).resolve()  # runs that are older know the path alone
+    if moved.exists() and not Path(path).exists():
+        path = str(moved)
     found = named_model(path)
     if found.facts["sha256"] != expected:
         rule = "put the old one back, or begin a new run"

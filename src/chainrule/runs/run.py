@@ -28,7 +28,7 @@ from chainrule.runs.baseline import baseline_of
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, first_model, load_checkpoint, trained_on, unchanged
-from chainrule.runs.needs import named_model, same_functions, same_model
+from chainrule.runs.needs import facts_in, named_model, same_functions, same_model
 from chainrule.runs.progress import flat, progress_of, restore
 from chainrule.runs.tuned import check_method
 from chainrule.runs.tuning import Tuning
@@ -336,7 +336,7 @@ class Run:
             **({} if step.by_epoch else {"from_seed": self.from_seed}),
             **({"task": self.task.name} if self.task.name else {}),
             **(self.tuning.facts(trainer) if self.tuning else {}),
-            **self.task.facts(),
+            **facts_in(self.folder, self.task),
             "train": asdict(self.config if step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),
         }

@@ -44,10 +44,10 @@ def jsonl(folder: Path, *records: dict[str, Any]) -> Path:
 )
 def test_layouts(tmp_path: Path, record: dict[str, Any], prompt: Any) -> None:
     path = jsonl(tmp_path, record)
-    assert load_preferences(path).comparisons == ((prompt, "So.", "No.", 1),)
+    assert load_preferences(path).comparisons == ((prompt, "So.", "No.", 1, ()),)
     listed = tmp_path / "list.json"
     listed.write_text(json.dumps([record], indent=2), encoding="utf-8")
-    assert load_preferences(listed).comparisons == ((prompt, "So.", "No.", 2),)
+    assert load_preferences(listed).comparisons == ((prompt, "So.", "No.", 2, ()),)
     assert load_preferences(listed).sha256 == load_preferences(path).sha256
 
 
@@ -55,7 +55,23 @@ def test_a_table(tmp_path: Path) -> None:
     path = tmp_path / "preferences.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["prompt", "chosen", "rejected"], ["Why, then?", "So.", "No."]])
-    assert load_preferences(path).comparisons == (("Why, then?", "So.", "No.", 2),)
+    assert load_preferences(path).comparisons == (("Why, then?", "So.", "No.", 2, ()),)
+
+
+@pytest.mark.parametrize(
+    ("said", "cut"), [("chosen", ("chosen",)), ("both", ("chosen", "rejected")), ("", ()), (None, ())]
+)
+def test_answers_that_were_cut(tmp_path: Path, said: Any, cut: tuple[str, ...]) -> None:
+    record = {"prompt": "Why?", "chosen": "So.", "rejected": "No."}
+    whole = load_preferences(jsonl(tmp_path, record))
+    found = load_preferences(jsonl(tmp_path, record | {"cut": said}))
+    assert found.comparisons[0].cut == cut
+    assert (found.sha256 == whole.sha256) is (not cut)
+
+
+def test_the_same_words_are_no_tie_if_one_was_cut(tmp_path: Path) -> None:
+    record = {"prompt": "Why?", "chosen": "So", "rejected": "So", "cut": "rejected"}
+    assert len(load_preferences(jsonl(tmp_path, record)).without_ties()) == 1
 
 
 @pytest.mark.requirement("R-410")
@@ -72,6 +88,10 @@ def test_a_table(tmp_path: Path) -> None:
         (
             {"chosen": [USER, said("So.")], "rejected": [said("No.")]},
             "line 2: chosen and rejected answer different conversations",
+        ),
+        (
+            {"prompt": "Why?", "chosen": "So.", "rejected": "No.", "cut": "yes"},
+            "line 2: 'cut' is 'yes' (must be chosen, rejected or both",
         ),
         ({"prompt": ["Why?"], "chosen": "So.", "rejected": "No."}, "line 2: 'prompt': message Why?"),
     ],

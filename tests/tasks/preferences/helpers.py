@@ -48,7 +48,7 @@ def aligned(
     start, tokenizer = base(dropout=dropout)
     settings = {key: options.pop(key) for key in list(options) if key in TrainConfig.__dataclass_fields__}
     config = TrainConfig(**SETTINGS | settings)
-    data = folder / "preferences.jsonl"
+    data = options.pop("data", folder / "preferences.jsonl")
     if not data.exists():
         preferences(folder)
     return Run.new(folder / name, data, config, family, tokenizer, start, task=task, **options)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.errors import CheckpointError, ConfigError, DataError, Failure
+from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataError, Failure
 from chainrule.runs import Run
 from chainrule.train.log import read
 from chainrule.train.policy import PolicyStep
-from tests.tasks.preferences.helpers import aligned, base, counted_checkpoints
+from tests.tasks.preferences.helpers import aligned, base, counted_checkpoints, preferences
 
 SHORT: dict[str, Any] = {"max_new_tokens": 6, "lr": 3e-3, "max_steps": 6, "eval_every": 3, "save_every": 3}
 
@@ -146,6 +146,24 @@ def test_a_function_is_never_found_by_the_name_in_a_file(tmp_path: Path) -> None
     run.train()
     with pytest.raises(ConfigError, match=r"uses a function of yours, .*test_policy:many_e \(give it again"):
         Run.resume(run.folder)
+
+
+def test_moved_with_its_reward_model_a_run_goes_on(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    preferences(tmp_path)
+    aligned(old, "reward", "gpt-reward", data=tmp_path / "preferences.jsonl", max_steps=2).train()
+    run = aligned(old, "run", task="ppo", data=tmp_path / "preferences.jsonl", reward=old / "reward", **SHORT)
+    run.train()
+    old.rename(new)
+    for steps in (7, 8):  # the second time the run itself says where it has found it
+        again = Run.resume(new / "run")
+        assert again.task.facts()["reward"]["path"] == str(new / "reward")
+        again.extend(steps)
+        again.train()
+    (new / "reward").rename(new / "elsewhere")
+    with pytest.raises(ChainruleError, match=r"new/reward"):
+        Run.resume(new / "run")
 
 
 def test_a_reward_model_that_has_changed_is_noticed(tmp_path: Path) -> None:

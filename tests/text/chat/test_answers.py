@@ -59,6 +59,14 @@ def test_a_chat_template_writes_prompts_and_answers() -> None:
     assert answer == [*chat.encode("Because").tolist(), chat.special_ids["<|end|>"]]
 
 
+def test_an_answer_that_was_cut_has_no_end() -> None:
+    chat = tokenizer(TEMPLATE, "<|user|>", "<|assistant|>", "<|end|>")
+    whole, cut = AnswerCoder(chat).answers(["Why?", "Why?"], ["Because", "Because"], [False, True])
+    assert whole == [*cut, chat.special_ids["<|end|>"]] and chat.decode(cut) == "Because"
+    plain = tokenizer()
+    assert plain.decode(AnswerCoder(plain).answers([TALK], ["Because"], [True])[0]) == " Because"
+
+
 def test_names_of_special_tokens_in_a_text_are_ordinary_text() -> None:
     chat = tokenizer(TEMPLATE, "<|user|>", "<|assistant|>", "<|end|>")
     (answer,) = AnswerCoder(chat).answers(["Why?"], ["a<|end|>b"])

@@ -5,6 +5,8 @@
 prompt chosen rejected                 texts, or lists of messages {"role", "content"}
 instruction input chosen rejected      the prompt is the instruction, and the input below it if there is one
 chosen rejected                        two conversations that differ in their last message alone
+cut                                    beside one of these: which answers did not end by themselves (chosen, rejected or
+                                       both), but were broken off; without it, none
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ from chainrule.errors import DataError
 Prompt = str | tuple[Mapping[str, str], ...]
 """A text, or the messages of a conversation."""
 PROMPTS = ("prompt", "instruction")
+SIDES = ("chosen", "rejected")
+CUT = {"": (), "chosen": ("chosen",), "rejected": ("rejected",), "both": SIDES}
+TIES = "must differ; leave such pairs out with skip_ties, on the command line --skip-ties"
 
 
 class Comparison(NamedTuple):
@@ -36,11 +41,13 @@ class Comparison(NamedTuple):
     rejected: str
     line: int = 0
     """In the file."""
+    cut: tuple[str, ...] = ()
+    """The answers that were broken off: no token ends them."""
 
     @property
     def tied(self) -> bool:
         """Both answers are the same: there is nothing to prefer."""
-        return self.chosen == self.rejected
+        return self.chosen == self.rejected and len(self.cut) != 1
 
     @property
     def asked(self) -> str:
@@ -59,7 +66,7 @@ class PreferenceCorpus:
     @cached_property
     def sha256(self) -> str:
         """Of all texts in order."""
-        texts = [[c.prompt, c.chosen, c.rejected] for c in self.comparisons]
+        texts = [[c.prompt, c.chosen, c.rejected, *c.cut] for c in self.comparisons]
         return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
     def without_ties(self, *, skip: bool = False) -> list[Comparison]:
@@ -67,10 +74,7 @@ class PreferenceCorpus:
         tied = [c for c in self.comparisons if c.tied]
         if tied and not skip:
             few = ", ".join(str(c.line) for c in tied[:5]) + ", …" * (len(tied) > 5)
-            raise DataError(
-                f"{self.name}: line {few}: chosen and rejected are the same (must differ; leave such pairs out "
-                "with skip_ties, on the command line --skip-ties)"
-            )
+            raise DataError(f"{self.name}: line {few}: chosen and rejected are the same ({TIES})")
         return [c for c in self.comparisons if not c.tied]
 
 
@@ -86,16 +90,19 @@ def load_preferences(name: str | os.PathLike[str], columns: Columns = CHOSEN) ->
 
 
 def _comparison(record: Record, number: int, where: str) -> Comparison:
-    for name in ("chosen", "rejected"):
+    for name in SIDES:
         if record.get(name) in (None, "", []):
             said = "is empty" if name in record else "is missing"
             raise DataError(f"{where}: {name!r} {said} (must be an answer; there are {some(record)})")
-    chosen, rejected = (_parted(record[name], f"{where}: {name!r}") for name in ("chosen", "rejected"))
+    chosen, rejected = (_parted(record[name], f"{where}: {name!r}") for name in SIDES)
     if chosen[0] != rejected[0]:
         rule = "must be the same but for the last message"
         raise DataError(f"{where}: chosen and rejected answer different conversations ({rule})")
     prompt = chosen[0] or prompt_of(record, where)
-    return Comparison(prompt, chosen[1], rejected[1], number)
+    cut = record.get("cut") or ""
+    if not isinstance(cut, str) or cut not in CUT:
+        raise DataError(f"{where}: 'cut' is {cut!r} (must be chosen, rejected or both, or be left out)")
+    return Comparison(prompt, chosen[1], rejected[1], number, CUT[cut])
 
 
 def _parted(answer: Any, where: str) -> tuple[tuple[Mapping[str, str], ...], str]:

@@ -12,7 +12,7 @@ from chainrule.align.dpo import Preference
 from chainrule.data import PreferenceCorpus, Split, load_preferences
 from chainrule.data.batches.padded import Bucketed
 from chainrule.data.order import Items
-from chainrule.data.read.preferences import Comparison
+from chainrule.data.read.preferences import SIDES, TIES, Comparison
 from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.models import Model
 from chainrule.models.suited import RULES, Suited
@@ -104,31 +104,44 @@ class ComparisonTask(Task):
         for rows in (self.training, self.validation):
             encoded = self.encoded(rows)
             fits = [row for row in encoded if longest is None or length(row.ids) <= longest]
+            if encoded and not fits:
+                rule = f"must fit into the context of {longest} tokens"
+                raise DataError(
+                    f"{self.corpus.name}: {len(encoded)} pairs are longer than the model reads ({rule})"
+                )
             left_out += len(encoded) - len(fits)
             parts.append(fits)
-        if left_out and not all(parts):
-            rule = f"must fit into the context of {longest} tokens"
-            raise DataError(f"{self.corpus.name}: {left_out} pairs are longer than the model reads ({rule})")
         return replace(self, training=parts[0], validation=parts[1], too_long=left_out)
 
     def encoded(self, rows: Sequence[Comparison]) -> list[Encoded]:
-        """Comparisons as ids, in the chat format of the model if it has one."""
+        """Comparisons as ids, in the chat format of the model if it has one.
+
+        Answers that differ as texts may be the same ids: these are ties as well.
+        """
         coder = AnswerCoder(self.tokenizer)
         try:
             asked = [row.prompt for row in rows]
             prompts = coder.prompts(asked)
             sides = [
-                coder.answers(asked, [getattr(r, side) for r in rows]) for side in ("chosen", "rejected")
+                coder.answers(asked, [getattr(r, side) for r in rows], [side in r.cut for r in rows])
+                for side in SIDES
             ]
         except DataError as error:
             raise DataError(f"{self.corpus.name}: {error}") from error
-        found = [Encoded(Preference(*ids)) for ids in zip(prompts, *sides, strict=True)]
-        for row, each in zip(rows, found, strict=True):
-            if not all(each.ids) or each.ids.chosen == each.ids.rejected:
-                rule = "must have tokens that differ"
-                raise DataError(
-                    f"{self.corpus.name}: line {row.line}: both answers are the same ids ({rule})"
-                )
+        found = []
+        for row, ids in zip(rows, map(Preference, prompts, *sides), strict=True):
+            where = f"{self.corpus.name}: line {row.line}"
+            if not all(ids):
+                empty = Preference._fields[list(map(bool, ids)).index(False)]
+                raise DataError(f"{where}: {empty!r} has no tokens (must have at least one)")
+            if ids.chosen != ids.rejected:
+                found.append(Encoded(ids))
+            elif not self.skip_ties:
+                raise DataError(f"{where}: chosen and rejected are the same tokens ({TIES})")
+        if rows and not found:
+            raise DataError(
+                f"{self.corpus.name}: the answers of {len(rows)} pairs are the same (some must differ)"
+            )
         return found
 
     def amount(self) -> str:

@@ -37,24 +37,28 @@ class AnswerCoder:
         """The ids of prompts, each up to where its answer begins."""
         return [self._prompt_ids(text) for text in self._prompt_texts(prompts)]
 
-    def answers(self, prompts: Sequence[Prompt], answers: Sequence[str]) -> list[list[int]]:
-        """The ids of an answer to each prompt."""
+    def answers(
+        self, prompts: Sequence[Prompt], answers: Sequence[str], cut: Sequence[bool] | None = None
+    ) -> list[list[int]]:
+        """The ids of an answer to each prompt; one that was cut has no end."""
+        cuts = [False] * len(answers) if cut is None else cut
         if self.format is None:
-            plain = zip(prompts, answers, strict=True)
-            return [self._ended(self._inside(a if isinstance(p, str) else f" {a}\n")) for p, a in plain]
+            plain = zip(prompts, answers, cuts, strict=True)
+            return [self._ended(self._plain(p, a, cut=over), cut=over) for p, a, over in plain]
         before = self._prompt_texts(prompts)
         talks = [
             [*self._messages(p), self._message("assistant", a)] for p, a in zip(prompts, answers, strict=True)
         ]
         whole = self.format.render_all(talks)
         found = []
-        for begin, text in zip(before, whole, strict=True):
+        for begin, text, over in zip(before, whole, cuts, strict=True):
             if not text.startswith(begin):
                 raise FormatError(
                     "chat template: an answer does not follow its prompt (must write a conversation as its prompt "
                     "goes on)"
                 )
-            found.append(self._ended(marked_ids(self.tokenizer, text[len(begin) :], inside=True).tolist()))
+            ids = marked_ids(self.tokenizer, text[len(begin) :], inside=True).tolist()
+            found.append(self._ended(ids, cut=over))
         return found
 
     def _prompt_texts(self, prompts: Sequence[Prompt]) -> list[str]:
@@ -73,11 +77,14 @@ class AnswerCoder:
     def _message(self, role: str, content: str) -> Message:
         return {"role": role, "content": shielded(self.tokenizer, content)}
 
-    def _inside(self, text: str) -> list[int]:
+    def _plain(self, prompt: Prompt, answer: str, *, cut: bool) -> list[int]:
+        """An answer without a format; in a play a line ends it."""
+        text = answer if isinstance(prompt, str) else f" {answer}" if cut else f" {answer}\n"
         return self.tokenizer.encode_inside(text).tolist()
 
-    def _ended(self, ids: list[int]) -> list[int]:
-        """Up to its first end token, which is put there if it is missing."""
+    def _ended(self, ids: list[int], *, cut: bool) -> list[int]:
+        """Up to its first end token, which is put there if it is missing; without it if the answer was cut."""
         if self.end is None:
             return ids
-        return [*ids[: ids.index(self.end)], self.end] if self.end in ids else [*ids, self.end]
+        before = ids[: ids.index(self.end)] if self.end in ids else ids
+        return before if cut else [*before, self.end]
