@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.cli.args.options import options_of
+from chainrule.cli.args.reader import read
+from chainrule.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = [p for p in sorted((ROOT / "docs").rglob("*.md")) if not {"_build", "_generated"} & set(p.parts)]
@@ -113,6 +116,22 @@ def test_shell_blocks_can_be_pasted() -> None:
             for line in lines:
                 assert not re.search(r"^\$ |<\w|\S  +[^#\s]", line.split("#")[0]), f"{page.name}: {line}"
                 shlex.split(line, comments=True)
+
+
+def test_the_readme_shows_every_kind_of_command() -> None:
+    """The first word of each has a line, and the options of that line are read as the program reads them."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
+    shown = [words[1:] for words in lines if words[0] == "chainrule"]
+    kinds = {name.split()[0] for name in COMMANDS} - {"demo"}  # which the page begins with
+    assert not kinds - {words[0] for words in shown}
+    for words in shown:
+        name = next(name for n in (2, 1) if (name := " ".join(words[:n])) in COMMANDS)
+        file, colon, kind = COMMANDS[name][0].partition(":")
+        module = importlib.import_module(f"chainrule.cli.commands.{file}")
+        rest = words[len(name.split()) :]
+        command = module.command(kind, rest) if colon else module.Command
+        read(command, options_of(command), rest)
 
 
 PUBLIC = [

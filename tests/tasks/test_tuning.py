@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError
 from chainrule.models import make
 from chainrule.tasks.tuning import has_conversations, tuning_task
@@ -52,13 +53,20 @@ def test_instructions_are_known_by_their_fields(tmp_path: Path) -> None:
     for record, expected in (
         ({"messages": []}, True),
         ({"instruction": "a", "output": "b"}, True),
+        ({"conversations": []}, True),
+        ({"question": "a", "answer": "b"}, True),
+        ({"prompt": "a", "response": "b"}, True),
         ({"text": "a"}, False),
     ):
         path.write_text(json.dumps(record) + "\n", encoding="utf-8")
         assert has_conversations(str(path)) == expected
     (tmp_path / "list.json").write_text(json.dumps([{"instruction": "a"}]), encoding="utf-8")
     assert has_conversations(str(tmp_path / "list.json"))
-    (tmp_path / "broken.json").write_text("[{", encoding="utf-8")
-    assert not any(
-        has_conversations(str(tmp_path / name)) for name in ("broken.json", "none.json", "text.txt")
-    )
+    assert not any(has_conversations(str(tmp_path / name)) for name in ("none.json", "text.txt"))
+    path.write_text('{"prompt": "a"}\n', encoding="utf-8")
+    assert not has_conversations(str(path), Columns(text_column=("prompt",)))
+
+
+def test_a_reward_model_is_not_tuned() -> None:
+    with pytest.raises(ConfigError, match=r"BASE is a gpt-reward \(must be trained with .*align reward"):
+        tuning_task(make("gpt-reward", **SIZES["gpt"], vocab_size=11), "chats.json")

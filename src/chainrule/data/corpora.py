@@ -79,6 +79,11 @@ def find(name: str | os.PathLike[str]) -> Path:
         found = _named_files().get(path.name.removesuffix(".txt"))
         if found is not None:
             return found
+        if path.name in BUILT_IN:
+            about = BUILT_IN[path.name].about
+            raise DataError(
+                f"{path.name}: a built-in text, {about} (must be a file of what this model learns from)"
+            )
         if not path.suffix:
             raise DataError(f"corpus {str(name)!r}: no such corpus or file ({_suggestion(path.name)})")
     return path

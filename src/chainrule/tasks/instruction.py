@@ -68,7 +68,7 @@ class InstructionTask(WritingTask):
         known = tokenizer or CharTokenizer.train("".join(cls.texts(data, held_out=True)))
         chats = chat_tokenizer(known)
         training, validation = ([], list(data.conversations)) if eval_only else data.parts()
-        encoded = encode(chats, training), encode(chats, validation)
+        encoded = _encoded(data, chats, training), _encoded(data, chats, validation)
         questions = tuple(each.question for each in validation)
         return cls(data, chats, *encoded, questions, chats.vocab_size - known.vocab_size, window)
 
@@ -91,7 +91,7 @@ class InstructionTask(WritingTask):
         if start is None or tokenizer is None:
             return Suited({}, {})
         training = data.parts()[0]
-        some = encode(chat_tokenizer(tokenizer), [training[i] for i in spread(len(training), TRIED)])
+        some = _encoded(data, chat_tokenizer(tokenizer), [training[i] for i in spread(len(training), TRIED)])
         context = start.context
         pairs = np.minimum(some.documents.lengths - 1, context)
         window = min(context, int(pairs.max()))
@@ -214,6 +214,21 @@ class InstructionTask(WritingTask):
         how = Sampling(max_new_tokens=SAMPLE, seed=seed)
         pieces = self.stream(model, self.tokenizer, question, AnswerOptions(sampling=how))
         return f"{shorten(question)}\n{''.join(pieces).strip()}"
+
+
+def _encoded(data: ConversationCorpus, tokenizer: Tokenizer, some: list[Conversation]) -> Chats:
+    """Some conversations of a corpus; a character that the tokenizer lacks is refused with its place and a way out."""
+    try:
+        return encode(tokenizer, some)
+    except DataError as error:
+        for each in some:
+            try:
+                encode(tokenizer, [each])
+            except DataError as here:
+                place = data.places.get(each, f"the question {shorten(each.question, 40)!r}")
+                fix = "tune a model with a tokenizer of bytes, as train --tokenizer bpe:4000 makes it"
+                raise DataError(f"{data.name}: {place}: {here}; {fix}") from error
+        raise
 
 
 def encode(tokenizer: Tokenizer, conversations: list[Conversation]) -> Chats:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from chainrule.errors import ConfigError, Setting
-from chainrule.files import regular_bytes
-from chainrule.models import BERT, LanguageModel, Model, describe
+from chainrule.columns import CHOSEN, Columns
+from chainrule.data.read.chat.layouts import ASKING, conversations_in
+from chainrule.data.read.records import Record, kind, records
+from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.models import BERT, LanguageModel, Model, Reward, describe
 from chainrule.models.bert.heads import body_of
 from chainrule.suggest import hinted
 from chainrule.tasks.instruction import InstructionTask
@@ -19,24 +20,28 @@ OF_BERT = {
     "embedding": "bert-embedder",
     "masked-lm": "bert",
 }
-CONVERSATIONS = {"messages", "conversations", "instruction", "prompt", "instances"}  # fields of a record
-FIRST = 1 << 16  # bytes of a file that are looked at
 
 
-def tuning_task(model: Model, data: str, asked: str = "") -> tuple[str, str]:
+def tuning_task(model: Model, data: str, asked: str = "", columns: Columns = CHOSEN) -> tuple[str, str]:
     """The family of the tuned model, and the name of its task; empty if it is that of the family.
 
     A language model learns to answer if the data are instructions or conversations, else to continue their text; a BERT
     learns labels, an encoder-decoder pairs.
     """
     family = str(describe(model)["model_type"])
-    bert = body_of(model) is not None
+    if isinstance(model, Reward):
+        raise ConfigError(
+            f"tune: BASE is a {family} (must be trained with preferences: chainrule align reward)"
+        )
     if asked:
         return _asked(model, family, asked)
-    if bert:
+    if body_of(model) is not None:
         plain = isinstance(model, BERT) or family == "bert"
-        return (OF_BERT["classification"] if plain else family), ""
-    if isinstance(model, LanguageModel) and has_conversations(data):
+        found = OF_BERT["classification"] if plain else family
+        if found != OF_BERT["embedding"]:  # which learns from pairs of texts
+            _no_conversations(family, data)
+        return found, ""
+    if isinstance(model, LanguageModel) and has_conversations(data, columns):
         return family, InstructionTask.name
     return family, ""
 
@@ -57,16 +62,34 @@ def _asked(model: Model, family: str, asked: str) -> tuple[str, str]:
     raise ConfigError("tune: ", Setting("task"), f" is {asked} for a {type(model).__name__} ({rule})")
 
 
-def has_conversations(data: str) -> bool:
-    """The first record of a file has a field of an instruction or a conversation; the built-in set of such is one."""
+def has_conversations(data: str, columns: Columns = CHOSEN) -> bool:
+    """A .json, which is never a plain text; a .jsonl whose first record asks something; or the built-in set.
+
+    A column that is said to hold a text is one.
+    """
     if data == InstructionTask.default:
         return True
+    if columns.text_column or not Path(data).is_file():
+        return False
+    return kind(Path(data)) == ".json" or bool(ASKING & _first(Path(data)).keys())
+
+
+def _no_conversations(family: str, data: str) -> None:
+    """Refuse for a BERT what only a model that writes can learn."""
     path = Path(data)
-    if path.suffix not in (".json", ".jsonl") or not path.is_file():
-        return False
-    text = regular_bytes(path)[:FIRST].decode("utf-8", "replace").lstrip("\ufeff \n\r\t[")
+    if not path.is_file() or kind(path) not in (".json", ".jsonl"):
+        return
     try:
-        record, _ = json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        return False
-    return isinstance(record, dict) and bool(CONVERSATIONS & record.keys())
+        next(conversations_in(_first(path), str(path)))
+    except DataError:
+        if kind(path) == ".jsonl":
+            return
+        rule = "must be texts with labels: a .jsonl, .csv, .tsv or .parquet, or lines of a label and a text"
+        raise ConfigError(f"tune: {data} is a .json, BASE a {family} ({rule})") from None
+    rule = "must be a gpt, llama or neox for these, or DATA texts with labels"
+    raise ConfigError(f"tune: {data} holds conversations, BASE is a {family} ({rule})")
+
+
+def _first(path: Path) -> Record:
+    """The first record of a .jsonl or .json; without any, one without fields."""
+    return next((record for _, record in records(path)), {}) if kind(path) in (".json", ".jsonl") else {}

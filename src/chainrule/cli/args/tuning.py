@@ -34,7 +34,7 @@ def new_run(asked: Any) -> Run:
     if asked.out and world().first:
         RunFolder(asked.out).check_free()  # before the base is read, which takes a while
     start = Start.open(asked.base)
-    family, task = tuning_task(start.model, asked.data, asked.task)
+    family, task = tuning_task(start.model, asked.data, asked.task, asked.columns)
     method = _method(asked, start)
     kind = task_of(family, task)
     data = kind.find(asked.data, asked.columns)

@@ -146,6 +146,56 @@ def test_misuse_is_one_line(
     assert not (tmp_path / "new").exists()
 
 
+TALK = {"instruction": "a", "output": "b"}
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "content", "message"),
+    [
+        ("gpt", "d.json", '{"data": []}', "d.json: does not begin with [ (must be a list of objects"),
+        ("gpt", "d.json", "null", "d.json: does not begin with ["),
+        ("gpt", "d.json", "[]", "d.json: no conversations (must have at least two)"),
+        ("gpt", "d.json", "[1, 2]", "d.json: line 1 holds a int (must be an object)"),
+        ("gpt", "d.json", '[{"text": "a"}]', "d.json: line 1: fields 'text' (must be one of: messages, conversations"),
+        ("bert", "d.json", json.dumps([TALK]), "d.json holds conversations, BASE is a bert (must be a gpt, llama or"),
+        ("bert", "d.jsonl", json.dumps(TALK), "d.jsonl holds conversations, BASE is a bert"),
+        ("bert", "d.json", '[{"text": "a", "label": "b"}]', "d.json is a .json, BASE a bert (must be texts with"),
+        (
+            "gpt",
+            "d.jsonl",
+            "\n".join(json.dumps(TALK | {"instruction": f"say {c}"}) for c in "ax☃"),
+            "d.jsonl: line 3: encode: unknown character '☃' (U+2603) at position",
+        ),
+    ],
+)  # fmt: skip
+def test_data_that_a_base_cannot_learn_from(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], base: str, name: str, content: str, message: str
+) -> None:  # fmt: skip
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(SystemExit) as stopped:
+        main(["tune", str(folder / base), str(tmp_path / name), "--out", str(tmp_path / "new")])
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2 and message in error and error.count("\n") == 1
+    assert "☃" not in content or "train --tokenizer bpe:4000" in error
+
+
+@pytest.mark.parametrize("talk", [
+    {"question": "{}?", "answer": "a"},
+    {"conversations": [{"from": "human", "value": "{}?"}, {"from": "gpt", "value": "a"}]},
+])  # fmt: skip
+def test_conversations_of_every_layout_are_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], talk: dict[str, Any]
+) -> None:
+    model = cr.models.make("gpt", n_layer=1, n_head=2, n_embd=8, block_size=32, vocab_size=32)
+    tokenizer = cr.text.CharTokenizer.train("abcdefghijklmnopqrstuvwxyz ?<>|\n")
+    cr.io.save_pretrained(model, tokenizer, tmp_path / "base")
+    lines = [json.dumps(talk).replace("{}", f"is it {c}") for c in "abcdefgh"]
+    (tmp_path / "d.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    words = ["--max-steps", "1", "--out", str(tmp_path / "new")]
+    main(["tune", str(tmp_path / "base"), str(tmp_path / "d.jsonl"), *words])
+    assert "tokens of answers are learned" in capsys.readouterr().out
+
+
 def test_a_resumed_run_keeps_its_method(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

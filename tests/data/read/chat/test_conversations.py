@@ -125,3 +125,11 @@ def test_the_built_in_conversations_are_about_functions() -> None:
         for each in corpus.conversations
     )
     assert all(each.answer for each in corpus.conversations)
+
+
+@pytest.mark.parametrize("name", ["pydoc", "stdlib"])
+def test_a_built_in_text_is_not_called_unknown(name: str) -> None:
+    with pytest.raises(
+        DataError, match=rf"^{name}: a built-in text, .* \(must be a file of what this model learns"
+    ):
+        load_conversations(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data import corpora
 from chainrule.data.hashing import digest
-from chainrule.data.read.chat.layouts import PAIRS, Conversation, conversations_in
+from chainrule.data.read.chat.layouts import ASKING, PAIRS, Conversation, conversations_in
 from chainrule.data.read.columns import PAIRED, choose, no_table, plain
 from chainrule.data.read.parallel import load_pairs
 from chainrule.data.read.reading import COPIES, Reading, cells
@@ -41,6 +42,8 @@ class ConversationCorpus:
     """How columns of a table were read."""
     copies: int = field(default=0, compare=False)
     """Conversations that were left out, since they occur before."""
+    places: Mapping[Conversation, str] = field(default_factory=dict, repr=False, compare=False)
+    """Where in the file each is."""
 
     @cached_property
     def sha256(self) -> str:
@@ -92,15 +95,14 @@ def load_conversations(
         return ConversationCorpus(where, "file", found, reading)
     no_table(name, columns)
     unit = "record" if kind(path) == ".parquet" else "line"
-    told = [
-        each
-        for number, record in records(path)
-        for each in conversations_in(record, f"{path}: {unit} {number}")
-    ]
+    told, places = 0, dict[Conversation, str]()
+    for number, record in records(path):
+        for each in conversations_in(record, f"{path}: {unit} {number}"):
+            told += 1
+            places.setdefault(each, f"{unit} {number}")
     if not told:
         raise DataError(f"{path}: no conversations (must have at least two)")
-    found = tuple(dict.fromkeys(told))
-    return ConversationCorpus(where, "file", found, copies=len(told) - len(found))
+    return ConversationCorpus(where, "file", tuple(places), copies=told - len(places), places=places)
 
 
 def _by_columns(path: Path, columns: Columns) -> bool:
@@ -108,8 +110,7 @@ def _by_columns(path: Path, columns: Columns) -> bool:
     if columns != CHOSEN:
         return True
     names = set(map(plain, Table.open(path, columns).names))
-    usual = {"messages", "chosen", "instances", *(name for pair in PAIRS for name in pair)}
-    return not names & usual
+    return not names & {*ASKING, *(answers for _, answers in PAIRS)}
 
 
 def _paired(path: Path, columns: Columns) -> tuple[tuple[Conversation, ...], Reading]:

@@ -1,6 +1,7 @@
 """The layouts of records that hold conversations, told apart by the names of their fields.
 
     messages                            a list of {"role": "user", "content": "..."}; also system and assistant
+    conversations                       as in ShareGPT: a list of {"from": "human", "value": "..."}; also system and gpt
     instruction, input, output          as in Alpaca; input may be missing or empty
     instruction, instances              as in self-instruct: several {"input", "output"} for one instruction
     prompt, completion                  or response; the end mark that some sets write after it is left out
@@ -20,6 +21,10 @@ from chainrule.text.special_tokens import NAMES
 
 ROLES = ("system", "user", "assistant")
 PAIRS = (("instruction", "output"), ("prompt", "completion"), ("prompt", "response"), ("question", "answer"))
+TALKS = ("messages", "conversations")
+# By these a record is known to be meant as a conversation, or as a preference, which is refused with the right command.
+ASKING = {*TALKS, "instances", "chosen", *(asks for asks, _ in PAIRS)}
+FROM = {"human": "user", "gpt": "assistant"}  # roles as ShareGPT calls them
 ENDS = NAMES["eos"]
 
 
@@ -59,8 +64,8 @@ class Conversation(NamedTuple):
 
 def conversations_in(record: Record, where: str) -> Iterator[Conversation]:
     """The conversations of a record, of which several may share an instruction."""
-    if "messages" in record:
-        yield _talk(record["messages"], f"{where}: 'messages'")
+    if name := next((name for name in TALKS if name in record), ""):
+        yield _talk(record[name], f"{where}: {name!r}")
         return
     system = _text(record, "system", where, needed=False)
     if "instruction" in record and "instances" in record:
@@ -79,7 +84,7 @@ def conversations_in(record: Record, where: str) -> Iterator[Conversation]:
 
 def fields_of(record: Mapping[str, Any], where: str) -> tuple[str, str]:
     """The fields of the question and of its answer."""
-    known = "messages, " + ", ".join(" and ".join(pair) for pair in PAIRS)
+    known = f"{', '.join(TALKS)}, " + ", ".join(" and ".join(pair) for pair in PAIRS)
     for asks, answers in PAIRS:
         if asks in record and answers in record:
             return asks, answers
@@ -101,14 +106,15 @@ def _talk(messages: Any, where: str) -> Conversation:
     turns = []
     for number, message in enumerate(_list(messages, where)):
         place = f"{where}, message {number}"
-        role = message.get("role") if isinstance(message, Mapping) else None
+        shared = isinstance(message, Mapping) and "from" in message
+        role = message.get("from" if shared else "role") if isinstance(message, Mapping) else None
+        role = FROM.get(str(role), role) if shared else role
         if role not in ROLES:
-            said = f"role {role!r}" if isinstance(message, Mapping) else f"a {type(message).__name__}"
-            raise DataError(f"{place}: {said} (must have a role of {', '.join(ROLES)}, and a content)")
+            raise _no_role(message, place)
         if role == "system" and number:
             raise DataError(f"{place}: a system's message after others (must be the first)")
         read = _answer if role == "assistant" else _text
-        turns.append(Turn(role, read(message, "content", place)))
+        turns.append(Turn(role, read(message, "value" if shared else "content", place)))
     roles = [turn.role for turn in turns]
     if "user" not in roles or "assistant" not in roles:
         missing = "assistant" if "user" in roles else "user"
@@ -117,6 +123,16 @@ def _talk(messages: Any, where: str) -> Conversation:
         rule = "must be the assistant's, the answer to be learned: take the last one away"
         raise DataError(f"{where}: the last message is the {roles[-1]}'s ({rule})")
     return Conversation(tuple(turns))
+
+
+def _no_role(message: Any, place: str) -> DataError:
+    if not isinstance(message, Mapping):
+        said = f"a {type(message).__name__}"
+    else:
+        name = "from" if "from" in message else "role"
+        said = f"{name} {message.get(name)!r}"
+    rule = f"must have a role of {', '.join(ROLES)} and a content, or a from of system, {', '.join(FROM)} and a value"
+    return DataError(f"{place}: {said} ({rule})")
 
 
 def _list(value: Any, where: str) -> Sequence[Any]:
