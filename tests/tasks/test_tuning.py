@@ -67,6 +67,8 @@ def test_instructions_are_known_by_their_fields(tmp_path: Path) -> None:
     assert not has_conversations(str(path), Columns(text_column=("prompt",)))
 
 
-def test_a_reward_model_is_not_tuned() -> None:
-    with pytest.raises(ConfigError, match=r"BASE is a gpt-reward \(must be trained with .*align reward"):
-        tuning_task(make("gpt-reward", **SIZES["gpt"], vocab_size=11), "chats.json")
+def test_a_reward_model_learns_preferences() -> None:
+    model = make("gpt-reward", **SIZES["gpt"], vocab_size=11)
+    assert tuning_task(model, "preferences.jsonl") == ("gpt-reward", "")
+    with pytest.raises(ConfigError, match="a reward model learns preferences"):
+        tuning_task(model, "preferences.jsonl", "instruction")

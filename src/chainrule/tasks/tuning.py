@@ -26,13 +26,14 @@ def tuning_task(model: Model, data: str, asked: str = "", columns: Columns = CHO
     """The family of the tuned model, and the name of its task; empty if it is that of the family.
 
     A language model learns to answer if the data are instructions or conversations, else to continue their text; a BERT
-    learns labels, an encoder-decoder pairs.
+    learns labels, an encoder-decoder pairs, a reward model preferences.
     """
     family = str(describe(model)["model_type"])
     if isinstance(model, Reward):
-        raise ConfigError(
-            f"tune: BASE is a {family} (must be trained with preferences: chainrule align reward)"
-        )
+        if asked:
+            rule = "must be left out: a reward model learns preferences"
+            raise ConfigError.of("tune", {"task": asked}, rule)
+        return family, ""
     if asked:
         return _asked(model, family, asked)
     if body_of(model) is not None:
