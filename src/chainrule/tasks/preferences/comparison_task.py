@@ -67,7 +67,7 @@ class ComparisonTask(Task):
     ) -> Self:
         """A model that compares has learned before: it comes with its tokenizer."""
         if tokenizer is None:
-            raise _unlearned(cls)
+            raise unlearned(cls.verb)
         given = {name: value for name, value in options.items() if value is not None}
         rows = data.without_ties(skip=given.get("skip_ties", False))
         parts: dict[str, list[Comparison]] = {"train": [], "validation": []}
@@ -83,7 +83,7 @@ class ComparisonTask(Task):
     def prepare(self, model: Model) -> None:
         """Called for a new model, which could not have answered anything."""
         if not self.new_head:
-            raise _unlearned(type(self))
+            raise unlearned(self.verb)
 
     @classmethod
     def suited(
@@ -171,6 +171,7 @@ def length(preference: Preference) -> int:
     return len(preference.prompt) + max(len(preference.chosen), len(preference.rejected))
 
 
-def _unlearned(task: type[ComparisonTask]) -> ChainruleError:
+def unlearned(verb: str) -> ChainruleError:
+    """Alignment is of a model that can answer already."""
     rule = "must begin with one that has learned: start=, on the command line BASE"
-    return ConfigError(f"{task.verb}: a new model ({rule})")
+    return ConfigError(f"{verb}: a new model ({rule})")

@@ -27,7 +27,7 @@ from chainrule.models import Reward as RewardModel
 from chainrule.models.suited import RULES, Suited
 from chainrule.suggest import hinted
 from chainrule.tasks.preferences.answering import AnsweringTask
-from chainrule.tasks.preferences.comparison_task import SPLIT
+from chainrule.tasks.preferences.comparison_task import SPLIT, unlearned
 from chainrule.tasks.task import EvalBatches, NamedModel
 from chainrule.text import Tokenizer
 from chainrule.text.chat.answers import AnswerCoder
@@ -91,7 +91,7 @@ class PolicyTask(AnsweringTask):
     ) -> Self:
         """With the options that are given: a method, a reward, and settings of the method."""
         if tokenizer is None:
-            raise _unlearned()
+            raise unlearned(cls.name)
         given = {name: value for name, value in options.items() if value is not None}
         algorithm = given.pop("algorithm", "ppo")
         rewards = {name: given.pop(name) for name in ("reward", "reward_function") if name in given}
@@ -113,7 +113,7 @@ class PolicyTask(AnsweringTask):
         return {"algorithm": self.algorithm} | reward | function | settings
 
     def prepare(self, model: Model) -> None:
-        raise _unlearned()
+        raise unlearned(self.name)
 
     def compared_with(self, start: Model) -> Self:
         return replace(self, reference=start)
@@ -245,8 +245,3 @@ def named(function: Any) -> str:
     return (
         f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', type(function).__name__)}"
     )
-
-
-def _unlearned() -> ConfigError:
-    rule = "must begin with one that has learned: start=, on the command line BASE"
-    return ConfigError(f"ppo: a new model ({rule})")
