@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,15 @@ class Command:
     pipeline: PipelineConfig = field(default_factory=PipelineConfig)
     given: Given = field(default_factory=Given)
 
+    def again(self) -> str:
+        """What to type to go on, with all that was given: other settings would be refused."""
+        from chainrule.cli.render.show import command_line
+
+        said = {name: vars(self.pipeline)[name] for name in vars(self.pipeline) if name in self.given}
+        flags = [f"--{name.replace('_', '-')} {value}" for name, value in said.items()]
+        words = [*(["--quick"] if self.quick else []), *flags, f"--out {shlex.quote(str(self.out))}"]
+        return f"{command_line()} pipeline {' '.join(words)}"
+
     def run(self) -> None:
         from chainrule.cli.render.progress import Progress
         from chainrule.pipeline import report, run_pipeline
@@ -45,7 +55,7 @@ class Command:
             try:
                 run_pipeline(self.out, config, tell)
             except KeyboardInterrupt:
-                print(f"interrupted; go on with: chainrule pipeline --out {self.out}", file=sys.stderr)
+                print(f"interrupted; go on with: {self.again()}", file=sys.stderr)
                 raise SystemExit(130) from None
             progress.turn("comparing the models")
             path = report(self.out, config)
