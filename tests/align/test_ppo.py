@@ -147,5 +147,5 @@ def test_wrong_use_is_named() -> None:
     with pytest.raises(ConfigError, match="beta is -1"):
         PPOConfig(beta=-1)
     method = PPO(policy, copy.deepcopy(policy), lambda rollout: [0.0], PPOConfig(max_new_tokens=2))
-    with pytest.raises(ChainruleError, match=r"reward: gave \(1,\) for 2 answers"):
+    with pytest.raises(ChainruleError, match=r"reward: gave an array of shape \(1,\) for 2 answers"):
         method.step([[1], [2]])

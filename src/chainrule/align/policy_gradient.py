@@ -126,10 +126,11 @@ class PolicyGradient:
     def experience(self, rollout: Rollout, *, estimated: bool = True) -> Experience:
         """Scores and log-probabilities of a rollout, and the advantages of its tokens, if they are wanted."""
         scores = np.asarray(self.reward(rollout), np.float64)
-        if scores.shape != (len(rollout.answers),) or not np.isfinite(scores).all():
-            raise ChainruleError(
-                f"reward: gave {scores.shape} for {len(rollout.answers)} answers (must be one finite number each)"
-            )
+        count = len(rollout.answers)
+        if scores.shape != (count,) or not np.isfinite(scores).all():
+            one_each = scores.shape == (count,)
+            wrong = scores[~np.isfinite(scores)][0] if one_each else f"an array of shape {scores.shape}"
+            raise ChainruleError(f"reward: gave {wrong} for {count} answers (must be one finite number each)")
         logs, values = self.before(rollout)
         with self.reference.answering():
             reference = self.reference.logprobs(

@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.new_run import in_words
-from chainrule.cli.args.resume import same_data, same_folder, same_settings
+from chainrule.cli.args.resume import command_for, same_data, same_folder, same_settings
 from chainrule.cli.args.training import in_toml, settled
 from chainrule.distributed import world
 from chainrule.errors import ConfigError
@@ -118,8 +118,7 @@ def resumed(asked: Any, folder: Path) -> Run:
     """The run in a folder, with its base, data and settings; an option that is given must agree or be `FREE`."""
     run = Run.resume(folder)
     if run.method is None:
-        fix = f"resume with: chainrule train {run.family} --resume {folder}"
-        raise ConfigError(f"tune: {folder} was not tuned by a method ({fix})")
+        raise ConfigError(f"tune: {folder} was not tuned by a method (resume with: {command_for(run)})")
     same_folder(asked.out, folder)
     base = run.tuning.base if run.tuning else None
     if asked.base and base and Path(asked.base).resolve() != base.path:

@@ -12,7 +12,7 @@ from chainrule.align.dpo import DPO, Pairs, answer_logprobs, preference_rows
 from chainrule.align.preference_losses import PreferenceLoss, preference_loss
 from chainrule.align.rollouts import roll_out
 from chainrule.models import LanguageModel, Model
-from chainrule.tasks.preferences.answering import AnsweringTask
+from chainrule.tasks.preferences.answering import AnsweringTask, check_policy
 from chainrule.tasks.preferences.comparison_task import ComparisonBatches, ComparisonTask, Encoded
 from chainrule.tasks.task import EvalBatches
 from chainrule.text.chat.answers import AnswerCoder
@@ -57,6 +57,7 @@ class DPOTask(ComparisonTask, AnsweringTask):
 
     def fitted(self, model: Model) -> Self:
         """With what the reference says of every answer, computed once: it never changes."""
+        check_policy(model, self.verb)
         fitted = super().fitted(model)
         reference: Any = self.start or model
         training, validation = (referenced(reference, rows) for rows in (fitted.training, fitted.validation))

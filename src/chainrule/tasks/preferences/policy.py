@@ -7,7 +7,7 @@ does is said by `align.policy_gradient`, and made a step of an ordinary training
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -18,16 +18,17 @@ from chainrule.align.group import GRPO, Reinforce
 from chainrule.align.policy_gradient import PolicyGradient, Reward
 from chainrule.align.ppo import PPO
 from chainrule.align.reward import as_reward
-from chainrule.align.rollouts import Rollout, roll_out
+from chainrule.align.rollouts import roll_out
 from chainrule.data import BatchSource, Order
 from chainrule.data.read.prompts import PromptCorpus, as_text, load_prompts
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.models import LanguageModel, Model
 from chainrule.models import Reward as RewardModel
 from chainrule.models.suited import RULES, Suited
 from chainrule.suggest import hinted
-from chainrule.tasks.preferences.answering import AnsweringTask
+from chainrule.tasks.preferences.answering import AnsweringTask, check_policy
 from chainrule.tasks.preferences.comparison_task import SPLIT, unlearned
+from chainrule.tasks.preferences.text_reward import TextReward, named, of_texts
 from chainrule.tasks.task import EvalBatches, NamedModel
 from chainrule.text import Tokenizer
 from chainrule.text.chat.answers import AnswerCoder
@@ -44,8 +45,6 @@ SETTINGS = tuple(
         each.name for _, kind in METHODS.values() for each in fields(kind) if each.name not in OF_TRAINING
     )
 )
-TextReward = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
-"""Prompts and answers to scores."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +130,7 @@ class PolicyTask(AnsweringTask):
 
     def fitted(self, model: LanguageModel) -> Self:
         """With the ids of prompts that leave the model room to answer, and a copy of it as the reference."""
+        check_policy(model, self.name)
         coder, room = AnswerCoder(self.tokenizer), self.settings.max_new_tokens
         parts, left_out = [], 0
         for prompts in (self.training, self.validation):
@@ -218,7 +218,8 @@ def check_reward(rewards: Mapping[Any, Any], tokenizer: Tokenizer) -> None:
     """There is one reward, and a model reads the tokens that the policy writes."""
     if len(rewards) != 1:
         said = "no reward" if not rewards else "a reward model and a function"
-        raise ConfigError(f"ppo: {said} (must be one of both: reward=RUN, or reward_function)")
+        one = Setting("reward"), " RUN, or ", Setting("reward_function")
+        raise ConfigError(f"ppo: {said} (must be one of both: ", *one, ")")
     given = rewards.get("reward")
     if given is not None and not isinstance(given.model, RewardModel):
         rule = "must be a reward model: chainrule align reward"
@@ -227,21 +228,3 @@ def check_reward(rewards: Mapping[Any, Any], tokenizer: Tokenizer) -> None:
         raise ConfigError(
             f"ppo: the reward model {given.path} has another tokenizer (must be that of the policy)"
         )
-
-
-def of_texts(tokenizer: Tokenizer, function: TextReward) -> Reward:
-    """A function of texts as the reward of a rollout; the token that ends an answer is not part of its text."""
-    end = AnswerCoder(tokenizer).end
-
-    def score(rollout: Rollout) -> Sequence[float]:
-        answers = [answer[:-1] if answer[-1] == end else answer for answer in rollout.answers]
-        return function(list(map(tokenizer.decode, rollout.prompts)), list(map(tokenizer.decode, answers)))
-
-    return score
-
-
-def named(function: Any) -> str:
-    """module:name of a function."""
-    return (
-        f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', type(function).__name__)}"
-    )

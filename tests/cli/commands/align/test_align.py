@@ -61,6 +61,48 @@ def test_what_was_aligned_is_tuned(folder: Path, capsys: pytest.CaptureFixture[s
         assert any("lora_A" in name for name in tuned.state())
 
 
+def test_a_base_that_writes_no_text_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["align", "reward", "base", "preferences.jsonl", "--out", "reward", "--max-steps", "1", "--json"])
+    said = refused(capsys, "align", "dpo", "reward", "preferences.jsonl", "--out", "no")
+    assert "align dpo: BASE is a gpt-reward (must be one of gpt, llama" in said
+    said = refused(capsys, "align", "ppo", "reward", "preferences.jsonl", "--reward", "reward", "--out", "no")
+    assert "align ppo: BASE is a gpt-reward" in said
+    assert not (folder / "no").exists()
+
+
+FUNCTIONS = """
+def fails(prompts, answers): raise KeyError("boom")
+def text(prompts, answers): return "abc"
+def nothing(prompts, answers): return [float("nan")] * len(answers)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "rewards_of_mine:fails",
+            "--reward-function rewards_of_mine:fails: rewards_of_mine.py, line 2: KeyError: 'boom'",
+        ),
+        ("math:sin", "--reward-function math:sin: TypeError"),
+        ("rewards_of_mine:text", "could not convert string to float"),
+        ("rewards_of_mine:nothing", "reward: gave nan for"),
+    ],
+)
+def test_a_function_that_fails_is_named(
+    folder: Path, name: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "rewards_of_mine.py").write_text(FUNCTIONS)
+    monkeypatch.syspath_prepend(str(folder))
+    words = ("align", "ppo", "base", "preferences.jsonl", "--max-new-tokens", "4", "--out", "run")
+    assert said in refused(capsys, *words, "--reward-function", name)
+
+
+def test_without_a_reward_the_flags_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "align", "ppo", "base", "preferences.jsonl", "--out", "run")
+    assert "--reward RUN, or --reward-function" in said
+
+
 @pytest.mark.requirement("R-411")
 def test_ppo_with_a_reward_model_and_with_a_function(
     folder: Path, capsys: pytest.CaptureFixture[str]
