@@ -10,6 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.cli.main import main
+from chainrule.text.chat.roles import chat_tokenizer
 from tests.tasks.preferences.helpers import base, preferences
 
 
@@ -41,6 +42,20 @@ def test_from_a_base_to_a_run_and_on(folder: Path, method: str, capsys: pytest.C
     assert json.loads(capsys.readouterr().out)["steps"] == 2
     main(["sample", "run", "--prompt", "say 3: ", *(["--max-new-tokens", "3"] if method == "dpo" else [])])
     assert "say 3:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("chats", [True, False])
+def test_an_aligned_model_is_used_as_its_base_was(
+    folder: Path, capsys: pytest.CaptureFixture[str], chats: bool
+) -> None:
+    model, tokenizer = base()
+    if chats:
+        tokenizer = chat_tokenizer(tokenizer)
+        model = cr.models.make("gpt", **(vars(model.config) | {"vocab_size": tokenizer.vocab_size}))
+    cr.io.save_pretrained(model, tokenizer, folder / "other")
+    main(["align", "dpo", "other", "preferences.jsonl", "--out", "a run", "--max-steps", "1"])
+    hint = capsys.readouterr().out.splitlines()[-1]
+    assert hint.endswith("chat 'a run'" if chats else "sample 'a run'")
 
 
 @pytest.mark.requirement("R-411")
