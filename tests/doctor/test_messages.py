@@ -33,6 +33,7 @@ def test_every_code_has_words_and_a_place_that_finds_it() -> None:
         node.attr
         for path in SOURCES.rglob("*.py")
         if path.parts[-2:] not in (("doctor", "messages.py"), ("doctor", "finding.py"))
+        and SOURCES / "scaling" / "fits" not in path.parents  # which has codes of its own
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Code"
     }

@@ -171,6 +171,7 @@ def test_the_spread_of_the_logits_explains_the_excess() -> None:
         (np.r_[np.linspace(3.3, 1.5, 100), np.linspace(1.5, 3.2, 100)], Code.CURVE_DIVERGES),
         ([3.3, 3.0, math.nan, 2.0], Code.CURVE_NOT_FINITE),
         ([3.3], Code.CURVE_FLAT),
+        ([3.1, 3.0, 2.9, 3.0, 3.2], Code.CURVE_RISES),
         (np.linspace(3.3, 0.981 * 3.3, 19), Code.CURVE_FLAT),
         (np.linspace(math.log(27) + 2.01, 2.0, 19), Code.CURVE_HOCKEY_STICK),
         (np.r_[np.linspace(3.3, 1.5, 10), 2.01 * np.ones(9)], Code.CURVE_DIVERGES),

@@ -277,7 +277,7 @@ def _run(name: str, words: list[str]) -> None:
     except ChainruleError as error:
         _answer_for(error, name)
         about_options = isinstance(error, UsageError) or any(isinstance(part, Setting) for part in error.args)
-        see = f"; see {program} --help" if about_options else ""
+        see = f"; see {getattr(command, 'called', program)} --help" if about_options else ""
         _refuse(f"{error.spelled(spell)}{see}")
     with _quick_to_leave():
         importlib.import_module("chainrule.autograd")  # NumPy and the kernels: every room needs them

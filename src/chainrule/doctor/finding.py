@@ -50,6 +50,7 @@ class Code(StrEnum):
     CURVE_DIVERGES = auto()
     CURVE_HOCKEY_STICK = auto()
     CURVE_FLAT = auto()
+    CURVE_RISES = auto()
 
     # A number that is not finite.
     NOT_FINITE_WEIGHT = auto()

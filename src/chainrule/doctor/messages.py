@@ -133,6 +133,9 @@ MESSAGES = {
     Code.CURVE_FLAT: Message("problem", "loss curve", _CURVE,
         "It does not learn.",
         "Raise the learning rate; look for layers without gradient."),
+    Code.CURVE_RISES: Message("problem", "loss curve", _CURVE,
+        "It had been down to {lowest:.3f} and ends no lower than it began.",
+        "Train for longer, in case that is chance; otherwise take a smaller learning rate."),
     # -- a number that is not finite --------------------------------------------------------------------------
     Code.NOT_FINITE_WEIGHT: Message("problem", "not finite",
         "{weight} is {value}{token}; it is first met in {name}{where}",

@@ -53,6 +53,8 @@ def of_curve(curve: Curve) -> Finding:
         code = Code.CURVE_HOCKEY_STICK
     elif curve.first - curve.lowest < limits.FLAT_CURVE * curve.first:
         code = Code.CURVE_FLAT
+    elif curve.last >= curve.first:
+        code = Code.CURVE_RISES
     else:
         code = Code.CURVE_OK
     return finding(code, **vars(curve), expected=curve.expected)

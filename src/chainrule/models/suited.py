@@ -7,11 +7,12 @@ does not know which words matter here: its head is told by a bag of words too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 EVALUATIONS = 20  # of a training, at most
+FEWEST = 4  # evaluations of a training that is told to be short
 FEW = 20_000  # texts, below which a model is soon past its best
 TUNING_PASSES, TUNING_RATIO = 3, 10  # passes over the instructions; how much lower the learning rate is
 
@@ -64,6 +65,16 @@ def passes(texts: int, epochs: int, *, batch_size: int) -> dict[str, Any]:
         "eval_every": max(each, -(-steps // EVALUATIONS)),
         "warmup": min(100, steps // 10),
     }
+
+
+def within(steps: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings for a training of `steps` steps: warmup and evaluations come before its end.
+
+    >>> within(20, {"warmup": 96, "eval_every": 323})
+    {'warmup': 2, 'eval_every': 5}
+    """
+    most = {"warmup": steps // 10, "eval_every": max(1, steps // FEWEST)}
+    return {name: min(value, most[name]) if name in most else value for name, value in settings.items()}
 
 
 def for_tuning(rows: int, rate: float) -> Suited:

@@ -34,7 +34,7 @@ class Start(NamedTuple):
     def open(cls, path: str | Path) -> Start:
         """Of what `load` reads; a tuned model begins with the weights that it has, if its method allows."""
         loaded = open_model(path)
-        model = merged(loaded.model)
+        model = merged(loaded.model, f"{path}: no base for another training")
         training = {} if loaded.checkpoint is None else loaded.checkpoint.training
         settings = training.get("train") or {}
         kind = str(describe(model)["model_type"])

@@ -183,6 +183,11 @@ class Task:
     def prepare(self, model: Any) -> None:
         """Give a new model what is counted in the data, not learned."""
 
+    @property
+    def talks(self) -> bool:
+        """The model answers what a person says, in a chat format."""
+        return self.used_by == "chat"
+
     def amount(self) -> str:
         """How much data there are, in words."""
         raise NotImplementedError

@@ -264,3 +264,22 @@ def test_a_run_that_patience_ended_goes_on_as_advised(
     )
     main(["train", "gpt", "--resume", "run", "--max-steps", "20"])
     assert "best at step 6, 0.5000 nats" in capsys.readouterr().out
+
+
+def test_the_best_of_an_interrupted_run_is_that_of_its_evaluations(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last loss is measured when it has stopped, and may be lower."""
+    update, found = Trainer.update, iter([2.0, 1.0])
+
+    def interrupted(self: Trainer, lr: float) -> tuple[float, float]:
+        if self.steps == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(self, lr)
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+    monkeypatch.setattr(Trainer, "evaluate", lambda self: next(found))
+    with pytest.raises(SystemExit):
+        main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "9", "--eval-every", "2", "--out", "run"])
+    out = capsys.readouterr().out
+    assert "validation loss 1.0000" in out and "best of the evaluations at step 2, 2.0000 nats" in out

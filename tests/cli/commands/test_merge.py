@@ -56,7 +56,7 @@ def test_a_merged_model_is_a_plain_one_that_says_the_same(
     ("path", "message"),
     [
         ("lora/checkpoints/step_000000", "changes no weight of its base (must change some: train it first"),
-        ("adapter", "is a Adapted (must be LoRA"),
+        ("adapter", "is an Adapted (must be LoRA"),
         ("full", "holds whole weights, no adapter (export writes them as they are)"),
         ("base", "holds whole weights, no adapter"),
     ],

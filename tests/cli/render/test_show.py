@@ -27,3 +27,11 @@ def test_a_hint_names_the_program_by_the_shorter_path(
     monkeypatch.setattr("sys.argv", ["/x/chainrule/cli/__main__.py"])
     monkeypatch.setattr("sys.executable", "/opt/x/bin/python")
     assert command_line() == "/opt/x/bin/python -m chainrule.cli"
+
+
+def test_a_hint_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    assert (
+        command_line("sample", Path("runs/ünï 😀"), "--top-k", 3)
+        == "chainrule sample 'runs/ünï 😀' --top-k 3"
+    )

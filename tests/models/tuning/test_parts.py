@@ -85,7 +85,7 @@ def test_what_learned_must_fit() -> None:
 
 def test_only_lora_can_be_merged() -> None:
     model = BottleneckAdapter(bottleneck=2).apply(made("gpt"))
-    with pytest.raises(ConfigError, match=r"merge: h.0.attn is a Adapted \(must be LoRA"):
+    with pytest.raises(ConfigError, match=r"merge: h.0.attn is an Adapted \(must be LoRA"):
         tuning.merged(model)
     plain = made("gpt")
     assert tuning.merged(plain) is plain

@@ -105,9 +105,13 @@ class AlignOptions(Speaking):
 
     def planned(self, data: Any) -> TrainConfig:
         """The settings that are given, and others that suit the data."""
+        from chainrule.models.suited import within
+
         chosen = self.task().suited(data).training
         if self.training.budget is not None:
             chosen.pop("max_steps", None)
+        if "max_steps" in self.given:
+            chosen = within(self.training.max_steps, chosen)
         return replace(self.training, **{name: v for name, v in chosen.items() if name not in self.given})
 
     def _resumed(self, folder: Path) -> Run:

@@ -16,13 +16,13 @@ class UsageError(ConfigError):
 
 
 class UnknownOption(UsageError):
-    """`known` are the flags of the command, and the names of what is given by its place."""
+    """`known` are the flags of the command, and the names of what is given by its place; `hint` is what to do."""
 
-    def __init__(self, word: str, known: Iterable[str]) -> None:
+    def __init__(self, word: str, known: Iterable[str], hint: str = "") -> None:
         self.word = word
         flag, known = word.partition("=")[0], list(known)
         flags = [name for name in known if name.startswith("-")]
-        self.hint = option_hint(flag, known) or did_you_mean(flag, flags, likeness=ALIKE)
+        self.hint = hint or option_hint(flag, known) or did_you_mean(flag, flags, likeness=ALIKE)
         super().__init__(f"{word}: unknown option{self.hint and f' ({self.hint})'}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 CPU = "everything runs on the CPU; CHAINRULE_THREADS=2 before the command sets the number of threads"
+TUNED = "small parts of a model learn with chainrule tune BASE DATA --method lora, adapter, prefix or prompt"
 QUIET = (
     "there is nothing to set: results go to standard output, notes to standard error; --json is for programs"
 )
@@ -176,9 +177,8 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
         "val-split", "validation-split", "test-size", "val-file", "validation-file", "eval-file", "eval-data",
         "val-data", "valid", "val", "eval-dataset", "test-file", "split", "valid-data",
     ),
-    "low-rank adapters are in Python: docs/guide/fine-tuning.md": (
-        "lora", "peft", "lora-r", "adapter", "rank", "lora-rank", "qlora", "use-peft",
-    ),
+    ("--rank", TUNED): ("lora-r", "rank", "lora-rank"),
+    TUNED: ("lora", "peft", "adapter", "qlora", "use-peft"),
     "nothing is fetched and no code of a model is run": ("trust-remote-code", "hf-token", "revision", "cache-dir"),
     "text is printed as it is written": ("stream", "streaming"),
     "there is no server; see chainrule chat and chainrule sample --prompts-file": ("port", "host", "server", "listen"),

@@ -16,7 +16,7 @@ from chainrule.errors import ConfigError, Setting
 from chainrule.machine import memory
 from chainrule.models import Model
 from chainrule.models.registry import KNOWN
-from chainrule.models.suited import SHAPE
+from chainrule.models.suited import SHAPE, within
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.warm_start import load_start
 from chainrule.scaling.budget import choose
@@ -137,6 +137,8 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     )
     if training.budget is not None:
         settings.pop("max_steps", None)
+    if "max_steps" in asked.given:
+        settings = within(training.max_steps, settings)
     given = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
     training = replace(training, **settings)
     run = _begin(asked, folder, data, training, tokenizer, draft, sizes | given, start)

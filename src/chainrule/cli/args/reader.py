@@ -3,7 +3,7 @@ default."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from itertools import takewhile
 from typing import Any, TypeVar
@@ -14,11 +14,12 @@ from chainrule.cli.args.kinds import Kind
 from chainrule.cli.args.options import Given, Option, default_of
 
 T = TypeVar("T")
+NOWHERE: Mapping[str, str] = {}
 
 
 def read(command: type[T], options: Sequence[Option], words: Sequence[str]) -> T:
     """An instance of the dataclass `command`, whose options are `options`; what does not fit is a UsageError."""
-    values = from_words(options, words)
+    values = from_words(options, words, getattr(command, "elsewhere", {}))
     if path := values.get(CONFIG):
         values = from_file(path, options, getattr(command, "family", "")) | values
     for option in options:
@@ -27,9 +28,11 @@ def read(command: type[T], options: Sequence[Option], words: Sequence[str]) -> T
     return _made(command, values)
 
 
-def from_words(options: Sequence[Option], words: Sequence[str]) -> dict[str, Any]:
-    """The values of the options that the words name."""
-    texts, places = _sorted(options, list(words))
+def from_words(
+    options: Sequence[Option], words: Sequence[str], elsewhere: Mapping[str, str] = NOWHERE
+) -> dict[str, Any]:
+    """The values of the options that the words name; `elsewhere` says where other flags belong."""
+    texts, places = _sorted(options, list(words), elsewhere)
     values = {}
     for option in options:
         if option.argument and places:
@@ -46,7 +49,9 @@ def from_words(options: Sequence[Option], words: Sequence[str]) -> dict[str, Any
     return values
 
 
-def _sorted(options: Sequence[Option], words: list[str]) -> tuple[dict[str, Any], list[str]]:
+def _sorted(
+    options: Sequence[Option], words: list[str], elsewhere: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
     """What follows each flag, and the words that follow none."""
     flags = {option.flag: option for option in options if not option.argument}
     off = {f"--no-{flag[2:]}": option for flag, option in flags.items() if option.kind.words == 0}
@@ -63,7 +68,7 @@ def _sorted(options: Sequence[Option], words: list[str]) -> tuple[dict[str, Any]
         flag = written.replace("_", "-")
         option = flags.get(flag) or off.get(flag)
         if option is None:
-            raise UnknownOption(word, [option.flag for option in options])
+            raise UnknownOption(word, [option.flag for option in options], elsewhere.get(flag, ""))
         if option.kind.words == 0:
             if equals:
                 raise BadValue(flag, value, f"must stand alone: leave out ={value}")

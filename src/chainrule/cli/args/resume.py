@@ -107,7 +107,7 @@ def same_folder(out: Path | None, folder: Path) -> None:
 def command_for(run: Run) -> str:
     """What to type to resume a run."""
     verb = "tune" if run.method is not None else run.task.command.format(family=run.family)
-    return f"{command_line()} {verb} --resume {run.folder}"
+    return command_line(*verb.split(), "--resume", run.folder)
 
 
 def remedy(run: Run) -> str:

@@ -13,7 +13,7 @@ from chainrule.cli.args.training import in_toml, settled
 from chainrule.distributed import world
 from chainrule.errors import ConfigError
 from chainrule.machine import memory
-from chainrule.models.suited import TUNING_RATIO, tuning_warning
+from chainrule.models.suited import TUNING_RATIO, tuning_warning, within
 from chainrule.models.tuning import Full, Method
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.warm_start import Start
@@ -63,7 +63,10 @@ def new_run(asked: Any) -> Run:
 def _training(asked: Any, start: Start, kind: type[Task], data: Any) -> TrainConfig:
     """The settings as given; the rest suits the data, with a tenth of the rate of the base's own training."""
     suited = kind.suited(data, start=start.model, tokenizer=start.tokenizer)
-    chosen = suited.training | {"lr": start.lr / TUNING_RATIO}
+    usual = {name: getattr(asked.training, name) for name in ("warmup", "eval_every")}
+    chosen = usual | suited.training | {"lr": start.lr / TUNING_RATIO}
+    if "max_steps" in asked.given:
+        chosen = within(asked.training.max_steps, chosen)
     chosen = {name: value for name, value in chosen.items() if name not in asked.given}
     if asked.training.budget is not None:
         chosen.pop("max_steps", None)

@@ -86,9 +86,8 @@ def draw(run: cr.runs.Run, baselines: dict[str, float]) -> None:
 
 
 def print_next(run: cr.runs.Run) -> None:
-    chainrule = command_line()
     print(f"Log         {run.files.log}\n")
     print("Try next")
-    print(f'  {chainrule} sample {run.folder} --prompt "Python " --temperature 0.5')
-    print(f"  {chainrule} train gpt YOUR_TEXT.txt --budget 300")
-    print(f"  {chainrule} data list")
+    print(f"  {command_line('sample', run.folder, '--prompt', 'Python ', '--temperature', 0.5)}")
+    print(f"  {command_line('train', 'gpt', 'YOUR_TEXT.txt', '--budget', 300)}")
+    print(f"  {command_line('data', 'list')}")

@@ -42,7 +42,8 @@ class Command:
             raise ConfigError.of("export", said, "must be f32, or gguf")
         with Progress(f"read {self.run_folder}"):
             model, tokenizer = cr.runs.load(self.run_folder)
-            model = cr.models.tuning.merged(model)  # other programs have the model, not what was put into it
+            # Other programs have the model, not what was put into it.
+            model = cr.models.tuning.merged(model, f"{self.run_folder}: no model for other programs")
         used(self.run_folder)
         with Progress(f"write {self.out}"):
             self._write(model, tokenizer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,9 +71,9 @@ def found(model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> dict[str, Any
     }
 
 
-def uses(model: cr.models.Model, tokenizer: cr.text.Tokenizer, out: Path) -> Iterator[tuple[str, str]]:
+def uses(model: cr.models.Model, tokenizer: cr.text.Tokenizer, folder: Path) -> Iterator[tuple[str, str]]:
     """What this model can do, and the command for it."""
-    models = cr.models
+    models, out = cr.models, shlex.quote(str(folder))
     if isinstance(model, models.BERT | models.BERTEmbedder):
         yield "turn texts into vectors", f"embed {out} FILE"
     elif isinstance(model, models.BERTPretraining):

@@ -66,7 +66,8 @@ class Command:
             print(
                 f"largest logit difference {report['logit_difference']:.3g}, of logits up to {report['logits']:.3g}"
             )
-        print(f"use it with: {command_line()} {'sample' if _writes(found.model) else 'eval'} {self.out}")
+        verb = "chat" if found.tokenizer.conventions.chat_template else "sample"
+        print(f"use it with: {command_line(verb if _writes(found.model) else 'eval', self.out)}")
 
     def _compared(self, tuned: cr.models.Model) -> dict[str, float]:
         """The largest difference between the logits of the tuned model and of what was written."""

@@ -21,7 +21,8 @@ def in_words(run: cr.runs.Run, result: Result) -> list[str]:
     kept = run.trainer.config.keep == "best" and best.step >= 0
     if kept and best.step != result.steps:
         by = "" if best.score is None else f" by {run.task.scored}"
-        said = f"best{by} at step {best.step:,}, {bits(run, best.loss)}"
+        among = " of the evaluations" if result.interrupted else ""  # the last loss was measured after them
+        said = f"best{by}{among} at step {best.step:,}, {bits(run, best.loss)}"
         lines.append(f"{said}: sample, eval and export take that one")
     if general := run.trainer.general:
         now = "" if general.last is None else f", {general.last:.4f} at the last evaluation"
@@ -55,9 +56,9 @@ def _scored(run: cr.runs.Run, step: int, score: float, *, compared: bool) -> str
 def next_command(run: cr.runs.Run) -> str:
     """What to do with a trained model."""
     use, verb = ("generate text with", "sample") if run.task.writes else ("evaluate it with", "eval")
-    if run.task.used_by == "chat":
+    if run.task.talks:
         use, verb = "talk with it", "chat"
-    return f"{use}: {command_line()} {verb} {run.folder}"
+    return f"{use}: {command_line(verb, run.folder)}"
 
 
 def summary(run: cr.runs.Run, result: Result) -> dict[str, Any]:

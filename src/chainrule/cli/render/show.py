@@ -47,13 +47,18 @@ def used(path: Path) -> None:
         print(f"{said} (for the last: {cr.runs.RunFolder(path).checkpoint(newest)})", file=sys.stderr)
 
 
-def command_line() -> str:
-    """How the person can call this program again: by name if it is on the path, else as it was called now."""
+def command_line(*words: object) -> str:
+    """What the person can paste to call this program again, with these words in quotes where a shell needs them.
+
+    It is called by name if it is on the path, else as it was called now.
+    """
     if shutil.which("chainrule"):
-        return "chainrule"
-    if sys.argv[0].endswith(".py"):
-        return f"{_short(sys.executable)} -m chainrule.cli"
-    return _short(sys.argv[0])
+        program = "chainrule"
+    elif sys.argv[0].endswith(".py"):
+        program = f"{_short(sys.executable)} -m chainrule.cli"
+    else:
+        program = _short(sys.argv[0])
+    return " ".join([program, *(shlex.quote(str(word)) for word in words)])
 
 
 def _short(program: str) -> str:

@@ -97,14 +97,16 @@ class ConversationBatches(PackedBatches):
     ([[1, 2, 4, 0]], [[1, 1, 2, 0]], [[-1, 3, 5, -1]])
     """
 
-    def __init__(self, chats: Chats, *, batch_size: int, block_size: int, seed: int = 0) -> None:
+    def __init__(
+        self, chats: Chats, *, batch_size: int, block_size: int, seed: int = 0, part: str = ""
+    ) -> None:
+        """`part` says in an error what the conversations are for."""
         self.fitted = Fitted.of(chats, block_size)
         self.documents = self.fitted.chats.documents
         if not len(self.documents):
-            said = (
-                f"conversations: none of {len(chats.documents):,} has an answer within {block_size} tokens ("
-            )
-            raise DataError(said, Setting("block_size"), " must be larger, or the questions shorter)")
+            said = f"none of {len(chats.documents):,}{part} has an answer within {block_size} tokens ("
+            rule = " must be larger, if the context of the model is, or the questions shorter)"
+            raise DataError(f"conversations: {said}", Setting("window"), rule)
         super().__init__(self.documents, batch_size=batch_size, block_size=block_size, seed=seed)
         self.learned = np.where(self.fitted.chats.learned, self.documents.ids, IGNORE)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.types import Array
-from chainrule.errors import CheckpointError, ConfigError
+from chainrule.errors import CheckpointError, ConfigError, kind_of
 from chainrule.models.tuning.places import put
 from chainrule.nn import Adapted, KeyValuePrefix, Layer, LoRALinear, SoftPrompt
 from chainrule.nn.init import unfilled
@@ -45,14 +45,16 @@ def strip(model: Layer) -> Any:
     return model
 
 
-def merged_state(model: Layer) -> dict[str, Array]:
-    """The weights of a plain model that computes the same: changes of LoRA added in. Others cannot be added in."""
+def merged_state(model: Layer, refused: str = "merge") -> dict[str, Array]:
+    """The weights of a plain model that computes the same: changes of LoRA added in. Others cannot be added in.
+
+    An error begins with what is then `refused`.
+    """
     state = {base_name(name): array for name, array in model.state().items() if not _is_added(name)}
     for path, layer in parts(model).items():
         if not isinstance(layer, LoRALinear):
-            what = type(layer).__name__
             rule = "must be LoRA: other parts compute what no weight of the model can; use the run as it is"
-            raise ConfigError(f"merge: {path} is a {what} ({rule})")
+            raise ConfigError(f"{refused}: {path} is {kind_of(layer)} ({rule})")
         if layer.before_merge is None:
             state[base_name(f"{path}.base.weight")] += layer.change()
     return state
@@ -62,13 +64,16 @@ def _is_added(name: str) -> bool:
     return bool(re.search(r"(^|\.)(lora_[AB]|adapter|prefix|prompt)(\.|$)", name))
 
 
-def merged(model: Any) -> Any:
-    """A plain model with the merged weights; the model itself if nothing was added to it."""
+def merged(model: Any, refused: str = "merge") -> Any:
+    """A plain model with the merged weights; the model itself if nothing was added to it.
+
+    An error begins with what is then `refused`, such as "export".
+    """
     if not parts(model):
         return model
     with unfilled():
         plain = type(model)(model.config)
-    plain.load(merged_state(model))
+    plain.load(merged_state(model, refused))
     return plain.train(model.training)
 
 

@@ -15,6 +15,10 @@ from chainrule.text import Tokenizer
 class AnsweringTask(WritingTask):
     """A task of language models that answer, with or without a chat format."""
 
+    @property
+    def talks(self) -> bool:
+        return _chats(self.tokenizer)
+
     @classmethod
     def begun(cls, tokenizer: Tokenizer, prompt: str, special: bool) -> Prompt:
         begin = InstructionTask if _chats(tokenizer) else WritingTask

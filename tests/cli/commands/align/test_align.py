@@ -10,6 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.cli.main import main
+from chainrule.text.chat.roles import chat_tokenizer
 from chainrule.train.log import read
 from tests.tasks.preferences.helpers import base, preferences
 
@@ -101,6 +102,20 @@ def test_a_function_that_fails_is_named(
 def test_without_a_reward_the_flags_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "align", "ppo", "base", "preferences.jsonl", "--out", "run")
     assert "--reward RUN, or --reward-function" in said
+
+
+@pytest.mark.parametrize("chats", [True, False])
+def test_an_aligned_model_is_used_as_its_base_was(
+    folder: Path, capsys: pytest.CaptureFixture[str], chats: bool
+) -> None:
+    model, tokenizer = base()
+    if chats:
+        tokenizer = chat_tokenizer(tokenizer)
+        model = cr.models.make("gpt", **(vars(model.config) | {"vocab_size": tokenizer.vocab_size}))
+    cr.io.save_pretrained(model, tokenizer, folder / "other")
+    main(["align", "dpo", "other", "preferences.jsonl", "--out", "a run", "--max-steps", "1"])
+    hint = capsys.readouterr().out.splitlines()[-1]
+    assert hint.endswith("chat 'a run'" if chats else "sample 'a run'")
 
 
 @pytest.mark.requirement("R-411")

@@ -54,6 +54,7 @@ def test_with_the_tokenizer_and_the_context_of_a_model(
     [
         (["--limit", "0"], "--limit is 0 (must be at least 1)"),
         (["--window", "0"], "--window is 0 (must be at least 1)"),
+        (["--window", "3"], "has an answer within 3 tokens (--window must be larger"),
         (
             ["--window", "99", "--model", "{model}"],
             "--window is 99 (must be at most 24, the context of the model)",

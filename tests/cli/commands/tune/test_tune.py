@@ -131,7 +131,12 @@ def test_bases_of_every_family(
         (["{gpt}", "{text}", "--targets", "c_atn"], "lora: --targets 'c_atn' names no layer of this GPT"),
         (["{gpt}", "{text}", "--rank", "9"], "lora: --rank is 9 (must be at most 8"),
         (["{gpt}", "{text}", "--task", "tagging"], "tune: --task is tagging for a GPT (must be language-modeling"),
-        (["{gpt}", "{text}", "--length", "3"], "--length: unknown option"),
+        (["{gpt}", "{text}", "--length", "3"], "--length: unknown option (an option of --method prefix or prompt)"),
+        (
+            ["{gpt}", "{text}", "--method", "prefix", "--rank", "3"],
+            "--rank: unknown option (an option of --method lora); see chainrule tune --method prefix --help",
+        ),
+        (["{gpt}", "{text}", "--method", "prefix", "--length", "0"], "; see chainrule tune --method prefix --help"),
         (["--resume", "{gpt}"], "gpt was not tuned by a method (resume with: chainrule train gpt"),
     ],
 )  # fmt: skip
@@ -234,6 +239,43 @@ def test_lora_fits_where_full_tuning_does_not(
     assert "a step takes" in capsys.readouterr().err
     main([*words, "--method", "lora", "--rank", "1", "--out", str(tmp_path / "lora")])
     assert (tmp_path / "lora").is_dir() and not (tmp_path / "full").exists()
+
+
+def test_a_prefix_is_no_base_and_is_not_exported(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, new = str(tmp_path / "prefix"), str(tmp_path / "new")
+    tune(folder, "gpt", "text.txt", Path(run), "--method", "prefix", "--length", "2")
+    for words, message in (
+        (
+            ["tune", run, str(folder / "text.txt")],
+            f"{run}: no base for another training: h.0.attn.prefix is a",
+        ),
+        (
+            ["export", run],
+            f"{run}: no model for other programs: h.0.attn.prefix is a KeyValuePrefix (must be LoRA",
+        ),
+    ):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main([*words, "--out", new])
+        assert stopped.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_a_short_training_warms_up_and_evaluates_before_its_end(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["tune", str(folder / "gpt"), str(folder / "text.txt"), "--max-steps", "8", "--out"]
+    main([*words, str(tmp_path / "a")])
+    main([*words, str(tmp_path / "b"), "--warmup", "3", "--eval-every", "8"])
+    for name, expected in (("a", (0, 2)), ("b", (3, 8))):
+        config = cr.runs.Run.resume(tmp_path / name).trainer.config
+        assert (config.warmup, config.eval_every) == expected
+    with pytest.raises(SystemExit):
+        main(["tune", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("by their number for conversations and labels") == 4
+    assert "(default: a tenth of that of the base's own training)" in said
 
 
 def test_help_shows_the_options_of_a_method(capsys: pytest.CaptureFixture[str]) -> None:

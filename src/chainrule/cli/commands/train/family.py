@@ -77,8 +77,8 @@ class Train(TrainOptions):
                     self.say(f"seed {seed} diverged; the others are trained all the same")
                     diverged[seed] = error
         except SystemExit:
-            count = "" if self.seeds == 1 else f" --seeds {self.seeds}"
-            self.say(f"all seeds: {command_line()} train {self.family} --resume {parent}{count}")
+            count = () if self.seeds == 1 else ("--seeds", self.seeds)
+            self.say(f"all seeds: {command_line('train', self.family, '--resume', parent, *count)}")
             raise
         lost = {folder_of(parent, seed) for seed in diverged}
         made = [History.of(folder) for folder in folders(parent) if folder not in lost]

@@ -80,10 +80,11 @@ class Command:
             words, _ = run.task.vectors(run.model) or ([], None)
             common = next(word for word in words if len(word) > 4 or word == words[-1])
             self._say(f"vectors in {run.files.vectors}")
-            self._say(f"look at them with: {command_line()} vectors {run.folder} {common}")
+            self._say(f"look at them with: {command_line('vectors', run.folder, common)}")
             return
         if run.trainer.steps:
-            self._say(f"interrupted; resume with: {command_line()} train word2vec --resume {run.folder}")
+            again = command_line("train", "word2vec", "--resume", run.folder)
+            self._say(f"interrupted; resume with: {again}")
         else:
             self._say("interrupted in the first epoch: nothing is kept (a checkpoint follows each epoch)")
         raise SystemExit(130)

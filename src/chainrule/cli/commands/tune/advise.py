@@ -43,7 +43,8 @@ class Command:
         if found.method != "prompting":
             from chainrule.cli.render.show import command_line
 
-            print(f"tune with: {command_line()} tune {self.base or 'BASE'} DATA --method {found.method}")
+            words = command_line("tune", self.base or "BASE", "DATA", "--method", found.method)
+            print(f"tune with: {words}")
 
     def _sizes(self, name: str) -> dict[str, int]:
         """Bytes of the models of all tasks, each whole, and as adapters beside one base."""

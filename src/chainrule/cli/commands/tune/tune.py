@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,6 +46,17 @@ class Tune(Speaking):
     training: TrainConfig = field(default_factory=lambda: DEFAULTS)
     given: Given = field(default_factory=Given)
 
+    @classmethod
+    def by_data(cls) -> dict[str, str]:
+        """What counts for settings that are not given; of conversations and labels their number decides."""
+        names = ("max_steps", "batch_size", "eval_every", "warmup")
+        said = {
+            name: f"{getattr(DEFAULTS, name)}; by their number for conversations and labels" for name in names
+        }
+        for name in ("eval_every", "warmup"):
+            said[name] += "; less if --max-steps is small"
+        return said | {"lr": "a tenth of that of the base's own training"}
+
     def run(self) -> None:
         from chainrule.cli.args.tuning import new_run, resumed
         from chainrule.cli.render.progress import Progress
@@ -74,7 +85,19 @@ def command(_: str, words: Sequence[str] = ()) -> type[Tune]:
     if name == "prompt":
         said = "The rows start as the embeddings of this text, in place of --length random ones."
         more.append(("init_text", Annotated[str, Help(said)], field(default="")))
-    return make_dataclass("Command", more, bases=(Tune,), namespace={"__doc__": about}, frozen=True)
+    of_class = {"__doc__": about, "elsewhere": _elsewhere(), "called": f"chainrule tune --method {name}"}
+    return make_dataclass("Command", more, bases=(Tune,), namespace=of_class, frozen=True)
+
+
+def _elsewhere() -> dict[str, str]:
+    """Flags of the methods, and which methods have them: said where the method is another."""
+    from chainrule.models.tuning.registry import METHODS, method_class
+
+    owners: dict[str, list[str]] = {"--init-text": ["prompt"]}
+    for method in METHODS:
+        for each in fields(method_class(method)):
+            owners.setdefault(f"--{each.name.replace('_', '-')}", []).append(method)
+    return {flag: f"an option of --method {' or '.join(methods)}" for flag, methods in owners.items()}
 
 
 def method_in(words: Sequence[str]) -> str:
