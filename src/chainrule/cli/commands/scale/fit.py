@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -86,7 +85,7 @@ class Command:
             save(fitted(found, runs), self.plot)
         print(text if self.json else fit_in_words(found))
         if self.out and not self.json:
-            print(f"predict with: chainrule scale predict {shlex.quote(str(self.out))} --params N --tokens D")
+            print(f"predict with: chainrule scale predict {self.out} --params N --tokens D")
 
     def _where(self) -> dict[str, str]:
         """COLUMN=VALUE, taken apart"""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -80,4 +79,4 @@ class Command:
                 file.write(text.encode() + b"\n")
         print(text if self.json else plan_in_words(plan))
         if self.out and not self.json:
-            print(f"run it with: chainrule scale run {shlex.quote(str(self.out))} TEXT --out runs/study")
+            print(f"run it with: chainrule scale run {self.out} TEXT --out runs/study")

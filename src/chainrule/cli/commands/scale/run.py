@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,6 +82,7 @@ class Command:
                 f"scale run: {len(failed)} of {total} runs failed (see above; call it again to try them)"
             )
         if not self.json:
-            table = self.out / TABLE
-            fit = f"chainrule scale fit {shlex.quote(str(table))} --params params --tokens tokens"
-            print(f"{len(found)} runs in {table}; fit them with: {fit}")
+            print(
+                f"{len(found)} runs in {self.out / TABLE}; fit them with: chainrule scale fit {self.out / TABLE} "
+                "--params params --tokens tokens"
+            )
