@@ -139,7 +139,7 @@ def test_a_tuned_model_is_a_start_with_its_own_weights(folder: Path) -> None:
     second = Run.new(folder / "second", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "first")
     np.testing.assert_allclose(second.model.eval()(IDS).numpy(), best(IDS).numpy(), rtol=0, atol=1e-5)
     tune(folder, "narrow", BottleneckAdapter(bottleneck=2), max_steps=2).train()
-    with pytest.raises(ConfigError, match=r"narrow: no base for another training: h.0.attn is an Adapted"):
+    with pytest.raises(ConfigError, match=r"no base for another training: h.0.attn is an Adapted"):
         Run.new(folder / "third", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "narrow")
 
 
