@@ -129,15 +129,18 @@ class InstructionTask(WritingTask):
         self, model: LanguageModel, *, batch_size: int, seed: int = 0, steps: int | None = None
     ) -> ConversationBatches:
         """Rows of conversations, in random order."""
+        return self.cut(self.training, model, batch_size, seed)
+
+    def cut(
+        self, rows: Chats, model: LanguageModel, batch_size: int, seed: int = 0, part: str = ""
+    ) -> ConversationBatches:
         T = self.window or model.training_window
-        return ConversationBatches(self.training, batch_size=batch_size, block_size=T, seed=seed)
+        return ConversationBatches(rows, batch_size=batch_size, block_size=T, seed=seed, part=part)
 
     def eval_batches(self, model: LanguageModel, *, batch_size: int, limit: int) -> EvalBatches:
         """Conversations to evaluate on, each alone in its row."""
         some = self.validation.some(spread(len(self.validation.documents), limit))
-        T = self.window or model.training_window
-        part = " to evaluate on"
-        return list(ConversationBatches(some, batch_size=batch_size, block_size=T, part=part).once())
+        return list(self.cut(some, model, batch_size, part=" to evaluate on").once())
 
     def eval_rows(self, model: LanguageModel) -> int:
         return len(Fitted.of(self.validation, self.window or model.training_window).kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import sys
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -94,7 +95,7 @@ def of_run(folder: Path) -> tuple[str, list[cr.doctor.Finding]]:
     run = cr.runs.Run.resume(folder)
     findings = [*of_log(folder, run), *of_losses(run), of_weights(run.model)]
     about = f"{size(run.model)}, {run.task.amount()}, after {steps(run.trainer.steps)}"
-    return f"{about}; for its inside: chainrule diagnose {folder}", findings
+    return f"{about}; for its inside: chainrule diagnose {shlex.quote(str(folder))}", findings
 
 
 def report() -> dict[str, str]:
