@@ -216,7 +216,8 @@ class Run:
         So are batches that depend on the number of steps, as those of scheduled sampling do.
         """
         trainer = self.trainer
-        planned = trainer.plan.total or trainer.steps
+        timed = trainer.config.budget is not None  # its number of steps was an estimate
+        planned = trainer.steps if timed else trainer.plan.total or trainer.steps
         if max_steps <= planned:
             said = f" is {max_steps}, in the run {planned} (must be larger)"
             raise ConfigError("resume: ", Setting("max_steps"), said)
