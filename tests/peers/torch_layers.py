@@ -170,6 +170,14 @@ def lora(w: Weights, x: Tensor) -> Tensor:
     return F.linear(x, w["base.weight"] + 2.0 * w["lora_B"] @ w["lora_A"], w["base.bias"])
 
 
+def packed_lora(w: Weights, x: Tensor) -> Tensor:
+    """A pair for the queries and one for the values; the keys between them do not change."""
+    change = [torch.zeros(*x.shape[:-1], 4, dtype=x.dtype) for _ in range(3)]
+    for place, name in ((0, "q"), (2, "v")):
+        change[place] = x @ w[f"lora_A.{name}"].T @ w[f"lora_B.{name}"].T * 2.0
+    return F.linear(x, w["base.weight"], w["base.bias"]) + torch.cat(change, dim=-1)
+
+
 def gated(w: Weights, x: Tensor) -> Tensor:
     return F.linear(F.silu(x @ w["gate_proj.weight"].T) * (x @ w["up_proj.weight"].T), w["down_proj.weight"])
 
@@ -338,6 +346,11 @@ CASES: dict[str, Case] = {
         lambda: nn.Adapted(nn.Linear(5, 8), nn.Adapter(8, 3, activation="tanh")), adapted, ((2, 4, 5),)
     ),
     "LoRALinear": Case(lambda: nn.LoRALinear(nn.Linear(5, 8), 2, alpha=4.0), lora, ((2, 4, 5),)),
+    "PackedLoRALinear": Case(
+        lambda: nn.PackedLoRALinear(nn.Linear(5, 12), 2, alpha=4.0, rows={"q": (0, 4), "v": (8, 12)}),
+        packed_lora,
+        ((2, 3, 5),),
+    ),
     "KeyValuePrefix": Case(lambda: nn.KeyValuePrefix(3, 2, 4), prefix, ((2, 2, 5, 4), (2, 2, 5, 4))),
     "SoftPrompt": Case(lambda: nn.SoftPrompt(nn.Embedding(11, 6), 3), soft_prompt, (IDS,)),
     "LearnedPositions": Case(
