@@ -1,14 +1,14 @@
 """The stages of a pipeline, each an ordinary run in its directory.
 
     DIR/1-pretrain     a GPT on pydoc
-    DIR/2-continue     goes on with docstrings, as plain text
+    DIR/2-continue     continues with docstrings, as plain text
     DIR/3-instruct     learns to answer what a function does
     DIR/preferences.jsonl, prompts.jsonl       two answers of 3-instruct to each prompt, compared by a rule
     DIR/4-reward       learns which answer is preferred
     DIR/5-ppo          learns from that reward
     DIR/6-dpo          learns from the comparisons themselves
 
-A stage that is finished is left as it is, one that was broken off is resumed: so calling it again goes on to the same
+A stage that is finished is left as it is, one that was broken off is resumed: so calling it again leads to the same
 end, bit for bit.
 """
 
@@ -103,7 +103,7 @@ def stages(folder: Path, config: PipelineConfig) -> list[Stage]:
         Stage("1-pretrain", "a GPT on pydoc", pretrain),
         Stage(
             "2-continue",
-            "goes on with docstrings",
+            "continues with docstrings",
             lambda: on("1-pretrain", "2-continue", "docstrings", training(c.continued_steps, 1e-3, batch_size=16)),
         ),
         Stage(

@@ -126,8 +126,8 @@ class Run:
         settings, and sizes that are not given, suit the amount of data. `task` is the name of one that is not that of
         the family. With a `method` of `models.tuning` only what it says learns, and unless that is everything the run
         keeps it alone: then `start` is a path, by which the rest is found again; `keeping` says how what the base knows
-        is measured and kept. `columns` are those of a table. Of a
-        draft nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
+        is measured and kept. `columns` are those of a table. Of a draft nothing is written. A `numbered` run takes the
+        next name, folder-2, if there is one already.
         """
         ranks = world()
         draft = draft or not ranks.first  # which alone writes
@@ -160,17 +160,19 @@ class Run:
             run.tuning = Tuning.new(method, opened, keeping or Keeping(), run.task, run.model, config)
             run.tuning.begin(run.trainer, run.task, run.model, run.model.state)
         if not draft:
-            facts_of(
-                found
-            )  # reads shards to the end, so that damaged ones are refused before anything is written
-            if numbered:
-                run.folder = make_free(run.folder, run.files.log.name)
-                run.files = RunFolder(run.folder)
-            else:
-                run.files.make()
+            run._make_folder(numbered)
         run.folder = ranks.from_first(run.folder)
         run.files = RunFolder(run.folder)
         return run
+
+    def _make_folder(self, numbered: bool) -> None:
+        """Make the directory, or the next one that is free."""
+        # Shards are read to the end here: damaged ones are refused before anything is written.
+        facts_of(self.corpus)
+        if numbered:
+            self.folder = make_free(self.folder, self.files.log.name)
+        else:
+            self.files.make()
 
     @classmethod
     def resume(cls, folder: str | Path, *, word_vectors: bool = False, **functions: Any) -> Run:

@@ -2,7 +2,7 @@
 
     DIR/plan.json  DIR/runs.csv  DIR/C1e12-N116480/seed-0/ ...
 
-Called again it goes on where it stopped: runs that are finished are not trained again.
+Called again it continues where it stopped: runs that are finished are not trained again.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from chainrule.text.chat.roles import chat_tokenizer, own_format
 
 SAMPLE = 100  # tokens
 FEWEST = 8  # tokens of a window
-TRIED = 256  # conversations by which the number of rows is foreseen
+TRIED = 256  # conversations by which the number of rows is estimated
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class InstructionTask(WritingTask):
         frozen: bool = False,
         tokenizer: Tokenizer | None = None,
     ) -> Suited:
-        """A tenth of the learning rate, and a few passes over the rows, whose number is foreseen from some of them."""
+        """A tenth of the learning rate, and a few passes over the rows, whose number is estimated from some of them."""
         if start is None or tokenizer is None:
             return Suited({}, {})
         training = data.parts()[0]

@@ -24,7 +24,7 @@ def test_an_interrupted_pipeline_says_how_to_go_on(
             main(["pipeline", "--quick", "--out", "my runs", "--ppo-steps", "2"])
     assert left.value.code == 130
     said = capsys.readouterr().err.strip().splitlines()[-1]
-    words = shlex.split(said.partition("go on with: ")[2])
+    words = shlex.split(said.partition("continue with: ")[2])
     words = words[words.index("pipeline") :]
     assert words == ["pipeline", "--quick", "--ppo-steps", "2", "--out", "my runs"]
     main(words)

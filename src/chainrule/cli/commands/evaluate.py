@@ -115,7 +115,7 @@ class Command:
         self._check_beam(kind)
         if kind.functions:
             rule = "see the validation in its log.jsonl; other runs of align, and texts, can be evaluated"
-            raise ConfigError(f"eval: {self.run_folder} is judged by the reward of its training ({rule})")
+            raise ConfigError(f"eval: {self.run_folder} is evaluated by the reward of its training ({rule})")
         origin, config = trained_on(saved, self.run_folder) if saved else (Origin(), cr.train.TrainConfig())
         own: dict[str, Any] = {}
         if self.data is None:

@@ -17,7 +17,7 @@ class Command:
     """From a text to an aligned model: pretraining, continued pretraining, instruction tuning, preferences, reward
     model, PPO and DPO, on data that are built in, with a report of what each stage has changed.
 
-    Each stage is an ordinary run in its own directory. Called again, it goes on where it stopped.
+    Each stage is an ordinary run in its own directory. Called again, it continues where it stopped.
 
     Example: chainrule pipeline --out runs/pipeline
     """
@@ -30,7 +30,7 @@ class Command:
     given: Given = field(default_factory=Given)
 
     def again(self) -> str:
-        """What to type to go on, with all that was given: other settings would be refused."""
+        """What to type to continue, with all that was given: other settings would be refused."""
         from chainrule.cli.render.show import command_line
 
         said = {name: vars(self.pipeline)[name] for name in vars(self.pipeline) if name in self.given}
@@ -55,7 +55,7 @@ class Command:
             try:
                 run_pipeline(self.out, config, tell)
             except KeyboardInterrupt:
-                print(f"interrupted; go on with: {self.again()}", file=sys.stderr)
+                print(f"interrupted; continue with: {self.again()}", file=sys.stderr)
                 raise SystemExit(130) from None
             progress.turn("comparing the models")
             path = report(self.out, config)

@@ -1,4 +1,4 @@
-"""A reward that is a function of texts, written by whoever trains."""
+"""A reward that is a function of texts, written by the user."""
 
 from __future__ import annotations
 

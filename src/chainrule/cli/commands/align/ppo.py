@@ -24,7 +24,7 @@ PROMPTS = (
 
 @dataclass(frozen=True)
 class Command(AlignOptions):
-    """Let a language model write answers and learn from their reward: PPO, REINFORCE or GRPO.
+    """Generate answers with a language model, which learns from their reward: PPO, REINFORCE or GRPO.
 
     The policy begins as a copy of BASE, which stays as the reference: an answer costs beta for each nat that it is
     likelier than under BASE. A step writes an answer to each of --batch-size prompts, scores them, and makes --epochs

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Command:
     """Train every model of a plan on a text, each as an ordinary run, and write what they reach as one table.
 
-    Called again it goes on where it stopped.
+    Called again it continues where it stopped.
 
     Example: chainrule scale run plan.json book.txt --out runs/study --jobs 2
     """
@@ -79,7 +79,7 @@ class Command:
             try:
                 found = study.run(self.jobs or min(total, os.cpu_count() or 1), tell)
             except KeyboardInterrupt:
-                progress.console.print("interrupted: call it again, and it goes on where it stopped")
+                progress.console.print("interrupted: call it again to continue where it stopped")
                 raise SystemExit(130) from None
         if failed:
             raise Failure(
