@@ -28,7 +28,8 @@ from chainrule.machine import launched
 from chainrule.suggest import closest
 
 SHARED = ("train", "tune")  # commands that several processes can work on
-ANOTHER = 3.0  # seconds in which the first rank says what is wrong
+ANOTHER = 10.0  # seconds in which the first rank says what is wrong
+HEARD = 1.0  # seconds in which `mpiexec` passes on what a rank has said: what it still holds at an abort is lost
 PLAIN = (
     "gpt",
     "llama",
@@ -175,7 +176,9 @@ def _stop_all(code: int) -> None:
         from chainrule.distributed import world
 
         with suppress(ConfigError):
-            world().stop(code)
+            ranks = world()
+            time.sleep(HEARD)
+            ranks.stop(code)
 
 
 def _rank() -> int:
