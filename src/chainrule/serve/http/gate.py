@@ -63,7 +63,7 @@ class Gate:
         self.app = app
         self.metrics = metrics
         self.paths = frozenset(paths)
-        self.key = None if api_key is None else _digest(api_key)
+        self.key = None if api_key is None else _digest(api_key.strip().encode())
         self.hosts = frozenset(host.lower() for host in hosts) | {"localhost"}
         self.log = log
 
@@ -132,13 +132,13 @@ class Gate:
         scheme, _, given = authorization.partition(" ")
         if scheme.lower() == "basic":
             try:
-                given = base64.b64decode(given, validate=True).decode().partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
+                given = base64.b64decode(given, validate=True).decode("latin-1").partition(":")[2]
+            except (binascii.Error, ValueError):
                 given = ""
         elif scheme.lower() != "bearer":
             given = ""
         assert self.key is not None
-        return hmac.compare_digest(_digest(given.strip()), self.key)
+        return hmac.compare_digest(_digest(given.strip().encode("latin-1")), self.key)
 
 
 def error_response(error: BaseException) -> Response:
@@ -168,5 +168,6 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()
+def _digest(key: bytes) -> bytes:
+    """Of one length for all keys; headers arrive as latin-1, whatever they hold."""
+    return hashlib.sha256(key).digest()
