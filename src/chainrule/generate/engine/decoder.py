@@ -123,7 +123,9 @@ class Decoder:
         if (most := (past + counts).max()) > self.context:
             raise DataError(f"Decoder: {most} tokens (the model's context is {self.context})")
         if not isinstance(every, bool) and len(every) != len(listed):
-            raise ShapeError(f"Decoder: every has {len(every)} entries for sequences {listed} (must be one each)")
+            raise ShapeError(
+                f"Decoder: every has {len(every)} entries for sequences {listed} (must be one each)"
+            )
         kept = np.where(every, counts, 1)
         logits = np.empty((kept.sum(), V), self.dtype)
         self._engine.run(logits, np.concatenate(pieces).astype(np.int32), sequences, counts, past, kept=kept)
