@@ -82,10 +82,10 @@ def test_a_request_that_fails_harms_no_other(small: Serving, monkeypatch: pytest
     bad = served.tokenizer.encode("!")[0]
     read = caches.read
 
-    def breaks(pieces: Any, slots: Any, **options: Any) -> Any:
+    def breaks(pieces: Any, slots: Any, every: Any) -> Any:
         if any(bad in piece for piece in pieces):
             raise FloatingPointError("secret detail")
-        return read(pieces, slots, **options)
+        return read(pieces, slots, every)
 
     body = {"max_tokens": 40, "logit_bias": {str(bad): -100}, "seed": 3}
     expected = [small.complete(prompt=prompt, **body)["choices"][0]["text"] for prompt in ("abc", "abd")]

@@ -16,7 +16,7 @@ from chainrule.generate.engine.weights import Floats, check_format, rounded
 from chainrule.models import Model
 from chainrule.trace import Graph, trace
 from chainrule.trace.by_token import check_by_token
-from chainrule.trace.cost import ATTENTION
+from chainrule.trace.cost import ATTENTION, RECURRENT
 from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lengths import Table, trace_lengths
 from chainrule.trace.lower import lower
@@ -28,9 +28,17 @@ class Engine(Protocol):
     """What runs new tokens: a `Program` of the extension, or the interpreter in NumPy."""
 
     def run(
-        self, result: Floats, tokens: Ids, sequences: Ids, counts: Ids, past: Ids, sources: Ids | None = None
+        self,
+        result: Floats,
+        tokens: Ids,
+        sequences: Ids,
+        counts: Ids,
+        past: Ids,
+        sources: Ids | None = None,
+        kept: Ids | None = None,
     ) -> None:
-        """The next counts[i] tokens follow the past[i] of sequences[i], about sources[i] -> result[i], the logits"""
+        """The next counts[i] tokens follow the past[i] of sequences[i], about sources[i] -> result, logits of the last
+        kept[i] of them, by default of the last one"""
 
     def read(self, memory: Floats, counts: Ids) -> None:
         """Source i is the next counts[i] rows of memory"""
@@ -54,6 +62,8 @@ class Plan:
         self.graph = decoder_graph(model)
         self.weights = weights
         self.context = model.context if is_limited(self.graph) else UNLIMITED
+        self.recurrent = any(node.op.name in RECURRENT for node in self.graph.nodes)
+        """True if a state stands for all tokens before, so that none of them can be forgotten."""
         self._compiler: Compiler | None = None
         self._interpreter: Interpreter | None = None
         if runs(self.dtype):

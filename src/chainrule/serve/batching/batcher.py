@@ -115,12 +115,8 @@ class Batcher:
         """Read once, for all."""
         self.counters.steps += 1
         self._admit()
-        pieces = self._pieces()
-        whole = [slot for slot, piece in pieces.items() if _wants_every(slot, piece)]
-        last = [slot for slot in pieces if slot not in whole]
-        for slots, every in ((last, False), (whole, True)):
-            if slots:
-                self._read(slots, [pieces[slot] for slot in slots], every)
+        if pieces := self._pieces():
+            self._read(list(pieces), list(pieces.values()))
 
     def fail(self, error: Exception) -> None:
         """End everything."""
@@ -216,10 +212,11 @@ class Batcher:
         self.counters.drafted += sum(map(len, found))
         return found
 
-    def _read(self, slots: Sequence[Slot], pieces: Sequence[list[int]], every: bool) -> None:
+    def _read(self, slots: Sequence[Slot], pieces: Sequence[list[int]]) -> None:
         """Read a piece for each slot and let its job advance. If that fails, each alone: one harms no other."""
+        every = [_wants_every(slot, piece) for slot, piece in zip(slots, pieces, strict=True)]
         try:
-            rows = self.caches.read(pieces, [slot.number for slot in slots], every=every)
+            rows = self.caches.read(pieces, [slot.number for slot in slots], every)
         except Exception as error:
             for slot in slots:
                 self._retry(slot, error if len(slots) == 1 else None)
@@ -236,7 +233,7 @@ class Batcher:
             try:
                 if every := job.scores_prompt:
                     job.prompt_scores.clear()
-                self._advance(slot, job.ids, self.caches.read([job.ids], [slot.number], every=every)[0])
+                self._advance(slot, job.ids, self.caches.read([job.ids], [slot.number], [every])[0])
                 return
             except Exception as alone:
                 error = alone

@@ -30,11 +30,11 @@ class Caches(Protocol):
     """A text can go back to any of its beginnings."""
 
     def read(
-        self, pieces: Sequence[Sequence[int]], slots: Sequence[int], *, every: bool = False
+        self, pieces: Sequence[Sequence[int]], slots: Sequence[int], every: Sequence[bool]
     ) -> list[Logits]:
         """More tokens of the texts in these slots -> for each logits (1, V) after the last of them
 
-        With `every` after each of them: (n, V).
+        Where `every` says so after each of them: (n, V).
         """
 
     def keep(self, slot: int, length: int) -> int:
@@ -55,13 +55,11 @@ class DecoderCaches:
         self.rewinds = decoder.limited  # a recurrent state cannot
 
     def read(
-        self, pieces: Sequence[Sequence[int]], slots: Sequence[int], *, every: bool = False
+        self, pieces: Sequence[Sequence[int]], slots: Sequence[int], every: Sequence[bool]
     ) -> list[Logits]:
         arrays = [np.asarray(piece, np.int64) for piece in pieces]
-        if every:
-            return [np.concatenate([self.decoder.prefill([[t]], [s]) for t in a]) for a, s in zip(arrays, slots)]
-        rows = self.decoder.prefill(arrays, slots)
-        ends = np.cumsum([len(piece) if every else 1 for piece in pieces])
+        rows = self.decoder.prefill(arrays, slots, every)
+        ends = np.cumsum([len(piece) if whole else 1 for piece, whole in zip(pieces, every, strict=True)])
         return np.split(rows, ends[:-1])
 
     def keep(self, slot: int, length: int) -> int:
@@ -70,7 +68,7 @@ class DecoderCaches:
         if length == 0 or not self.rewinds:
             self.decoder.reset(slot)
         else:
-            self.decoder.lengths[slot] = length
+            self.decoder.truncate(slot, length)
         return int(self.decoder.lengths[slot])
 
     def copy(self, source: int, target: int) -> None:
@@ -91,11 +89,11 @@ class SessionCaches:
         self._lengths = [0] * slots
 
     def read(
-        self, pieces: Sequence[Sequence[int]], slots: Sequence[int], *, every: bool = False
+        self, pieces: Sequence[Sequence[int]], slots: Sequence[int], every: Sequence[bool]
     ) -> list[Logits]:
         found: list[Any] = []
-        for piece, slot in zip(pieces, slots, strict=True):
-            parts = [[token] for token in piece] if every else [piece]
+        for piece, slot, whole in zip(pieces, slots, every, strict=True):
+            parts = [[token] for token in piece] if whole else [piece]
             found.append(np.concatenate([self._sessions[slot].read([part]) for part in parts]))
             self._lengths[slot] += len(piece)
         return found

@@ -79,7 +79,7 @@ class DraftModel:
             kept = self.caches.keep(slot, min(same, len(ids) - 1))
             pieces.append(ids[kept:])
             self.seen[slot] = ids
-        rows = self.caches.read(pieces, [slot for slot, _, _ in texts])
+        rows = self.caches.read(pieces, [slot for slot, _, _ in texts], [False] * len(texts))
         for (_, request, guessed), logits in zip(texts, rows, strict=True):
             guessed.append(request.draw(logits[0], request.tokens + guessed))
 
