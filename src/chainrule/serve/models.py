@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -157,10 +157,12 @@ class Models:
     def __init__(self, served: Sequence[Served]) -> None:
         self.by_name = {each.name: each for each in served}
         if len(self.by_name) < len(served):
-            twice = next(each.name for i, each in enumerate(served) if each.name in [s.name for s in served[:i]])
+            twice = next(
+                each.name for i, each in enumerate(served) if each.name in [s.name for s in served[:i]]
+            )
             raise ConfigError(f"serve: two models named {twice} (must differ: NAME=DIR names one)")
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[Served]:
         return iter(self.by_name.values())
 
     @property

@@ -1,4 +1,4 @@
-"""Clients that leave, do not read or ask too much; requests that fail. Nobody else notices, and nothing is left behind."""
+"""Clients that leave, do not read or ask too much, requests that fail: nobody else notices, and nothing is left."""
 
 from __future__ import annotations
 

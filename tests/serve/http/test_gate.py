@@ -56,7 +56,10 @@ def test_pages_of_other_sites_are_refused(guarded: Serving) -> None:
 def test_requests_have_ids(guarded: Serving) -> None:
     ask = guarded.client.get
     assert ask("/health", headers={"X-Request-Id": "mine-1"}).headers["x-request-id"] == "mine-1"
-    made = {ask("/health", headers={"X-Request-Id": given}).headers["x-request-id"] for given in ("", "a b", "x" * 99)}
+    made = {
+        ask("/health", headers={"X-Request-Id": given}).headers["x-request-id"]
+        for given in ("", "a b", "x" * 99)
+    }
     assert len(made) == 3 and all(id.startswith("req-") for id in made)
 
 
@@ -67,7 +70,12 @@ def test_the_log_has_one_line_and_no_text(guarded: Serving) -> None:
     (line,) = guarded.log
     text = answer.json()["choices"][0]["text"]
     assert line["id"] == "seen" and line["status"] == 200 and line["path"] == "/v1/completions"
-    assert (line["model"], line["prompt_tokens"], line["completion_tokens"], line["finish"]) == ("tiny", 8, 3, "length")
+    assert (line["model"], line["prompt_tokens"], line["completion_tokens"], line["finish"]) == (
+        "tiny",
+        8,
+        3,
+        "length",
+    )
     assert "secret" not in str(line) and text not in str(line) and KEY not in str(line)
 
 

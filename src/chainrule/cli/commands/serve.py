@@ -42,7 +42,7 @@ class Command:
     weights: Weights = "fp32"
     """Format of the weights (docs/understand/inference.md)."""
     draft: str | None = None
-    """Guess tokens ahead: ngram looks them up in the text, the path of a smaller model asks it. The texts stay the same."""
+    """Guess tokens ahead: ngram looks them up in the text, the path of a smaller model asks it. Texts stay the same."""
     allow_host: tuple[str, ...] = ()
     """Names under which clients may call this server, beside addresses and localhost."""
     log_prompts: bool = False
@@ -68,14 +68,23 @@ class Command:
             raise ConfigError("serve: ", Setting("api_key"), " is empty (must be a key, or left out)")
         if key is None and not is_local(self.host):
             rule = "must have one: others can reach this address"
-            raise ConfigError("serve: ", Setting("host"), f" is {self.host} without ", Setting("api_key"), f" ({rule})")
+            raise ConfigError(
+                "serve: ", Setting("host"), f" is {self.host} without ", Setting("api_key"), f" ({rule})"
+            )
         paths = [ModelPath.of(word) for word in self.models]
         sock = bound(self.host, self.port)
         with Progress("loading") as progress:
             models = load_models(
-                paths, weights=self.weights, slots=self.slots, queue=self.queue, draft=self.draft, tell=progress.say
+                paths,
+                weights=self.weights,
+                slots=self.slots,
+                queue=self.queue,
+                draft=self.draft,
+                tell=progress.say,
             )
-        app = create_app(models, api_key=key, hosts=(*self.allow_host, self.host), log_prompts=self.log_prompts)
+        app = create_app(
+            models, api_key=key, hosts=(*self.allow_host, self.host), log_prompts=self.log_prompts
+        )
         name, port = sock.getsockname()[:2]
         address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
         serve(app, sock, lambda: print(greeting(address, models.first.name, key is not None), flush=True))
@@ -84,6 +93,6 @@ class Command:
 def greeting(address: str, model: str, guarded: bool) -> str:
     """Where it is, and something to paste."""
     body = json.dumps({"model": model, "prompt": "Once", "max_tokens": 20})
-    header = " -H \"Authorization: Bearer $CHAINRULE_API_KEY\"" if guarded else ""
+    header = ' -H "Authorization: Bearer $CHAINRULE_API_KEY"' if guarded else ""
     example = f"curl {address}/v1/completions -H 'Content-Type: application/json'{header} -d '{body}'"
     return f"serving at {address} (a page for people; clients of OpenAI: {address}/v1)\n{example}"

@@ -52,8 +52,10 @@ class Choice:
         lead: str = "",
         scored: bool = False,
     ) -> None:
-        """`echo` is the text of the prompt if it is to be repeated; `before` how long it is if it is not. `lead` is what
-        the model writes before an answer; it is left out."""
+        """`echo` is the text of the prompt if it is to be repeated, `before` its length if it is not.
+
+        `lead` is what the model writes before an answer; it is left out.
+        """
         self.index = index
         self.request = request
         self.scored = scored

@@ -44,7 +44,12 @@ class CompletionShape:
 
     def choice(self, choice: Choice, delta: Delta) -> dict[str, Any]:
         logprobs = legacy_logprobs(self.served, delta.scored) if choice.scored else None
-        return {"index": choice.index, "text": delta.text, "logprobs": logprobs, "finish_reason": delta.finish}
+        return {
+            "index": choice.index,
+            "text": delta.text,
+            "logprobs": logprobs,
+            "finish_reason": delta.finish,
+        }
 
     event = choice
 
@@ -63,38 +68,28 @@ def completion(body: CompletionRequest, served: Served) -> Generation:
         raise refused("best_of: with stream (must be n: the best is known at the end)", "best_of")
     given = _listed(body.prompt)
     check_jobs(served, len(given) * best, "prompt")
-    for prompt in given:
-        if isinstance(prompt, str):
-            check_text(prompt, served, "prompt")
+    for text in given:
+        if isinstance(text, str):
+            check_text(text, served, "prompt")
     sampling = sampling_of(body, served)
-    prompts = [_prompted(prompt, served, echo) for prompt in given]
-    choices = []
-    for prompt in prompts:
+    choices: list[Choice] = []
+    prompt_tokens = 0
+    for prompt in [_prompted(each, served, echo) for each in given]:
+        prompt_tokens += prompt.length
         tokens = room(served, prompt.length, body.max_tokens, MAX_TOKENS, "prompt")
         for i in range(best):
             how = replace(sampling, max_new_tokens=tokens, seed=(sampling.seed + i) % 2**64)
+            scored = top is not None or best > n
             request = Request(
-                prompt.prompt,
-                how,
-                served.vocab_size,
-                served.tokenizer,
-                scored=top is not None or best > n,
-                top=top or 0,
+                prompt.prompt, how, served.vocab_size, served.tokenizer, scored=scored, top=top or 0
             )
-            choice = Choice(
-                served,
-                len(choices),
-                request,
-                echo=prompt.text if echo else None,
-                before=0 if echo else len(prompt.text),
-                scored=top is not None,
-            )
-            choices.append(choice)
+            shown: dict[str, Any] = {"echo": prompt.text} if echo else {"before": len(prompt.text)}
+            choices.append(Choice(served, len(choices), request, scored=top is not None, **shown))
     return Generation(
         served,
         CompletionShape(served),
         choices,
-        sum(prompt.length for prompt in prompts),
+        prompt_tokens,
         top_of_prompt=top if echo else None,
         best=best,
         kept=n,

@@ -35,13 +35,17 @@ class SamplingBody(Body):
     )
     n: int | None = Field(None, ge=1, le=LIMITS.choices)
     seed: Seed | None = Field(None, description="The same seed gives the same tokens, in any company.")
-    stop: str | list[str] | None = Field(None, description="A string or a list of strings, none of them empty.")
+    stop: str | list[str] | None = Field(
+        None, description="A string or a list of strings, none of them empty."
+    )
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, ge=0, le=1)
     user: str | None = Field(None, description="Accepted and ignored.")
-    top_k: int | None = Field(None, ge=0, description="Ours: only so many of the likeliest tokens; 0 for all.")
+    top_k: int | None = Field(
+        None, ge=0, description="Ours: only so many of the likeliest tokens; 0 for all."
+    )
     min_p: float | None = Field(None, ge=0, le=1, description="Ours.")
     typical: float | None = Field(None, ge=0, le=1, description="Ours.")
     repetition_penalty: float | None = Field(None, gt=0, le=1e6, description="Ours; 1 is none.")
@@ -55,7 +59,9 @@ class CompletionRequest(SamplingBody):
     echo: bool | None = None
     logprobs: int | None = Field(None, ge=0, le=LIMITS.alternatives)
     max_tokens: int | None = Field(None, ge=0)
-    suffix: Literal[""] | None = Field(None, description="Must be left out: no text is filled in before a suffix.")
+    suffix: Literal[""] | None = Field(
+        None, description="Must be left out: no text is filled in before a suffix."
+    )
 
 
 class TextPart(Body):
@@ -65,7 +71,9 @@ class TextPart(Body):
 
 class MessageBody(Body):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = Field(None, description="A string, or a list of parts of type text.")
+    content: str | list[TextPart] | None = Field(
+        None, description="A string, or a list of parts of type text."
+    )
     name: str | None = Field(None, description="Accepted and ignored.")
     refusal: None = None
     tool_calls: list[dict[str, Any]] | None = None
@@ -112,7 +120,9 @@ class TokenizeRequest(Body):
     model: str | None = None
     prompt: str | None = Field(None, description="A text; or give messages.")
     messages: list[MessageBody] | None = Field(None, min_length=1, max_length=LIMITS.messages)
-    add_special_tokens: bool | None = Field(None, description="Begin as the model's texts begin. Default: true.")
+    add_special_tokens: bool | None = Field(
+        None, description="Begin as the model's texts begin. Default: true."
+    )
     add_generation_prompt: bool | None = Field(None, description="Of messages: end where the answer begins.")
     return_token_strs: bool | None = None
 

@@ -182,6 +182,6 @@ class Health(Answer):
 
 
 SCHEMAS: tuple[Any, ...] = (
-    ErrorResponse, CompletionResponse, ChatResponse, ChatChunk, EmbeddingResponse, ModelCard, ModelList, TokenizeResponse,
-    DetokenizeResponse, TokenizerInfo, Health,
+    ErrorResponse, CompletionResponse, ChatResponse, ChatChunk, EmbeddingResponse, ModelCard, ModelList,
+    TokenizeResponse, DetokenizeResponse, TokenizerInfo, Health,
 )  # fmt: skip

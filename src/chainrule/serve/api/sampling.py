@@ -6,12 +6,20 @@ import secrets
 from typing import Any
 
 from chainrule.generate.sampling import Sampling, with_defaults
-from chainrule.serve.api.errors import refused
+from chainrule.serve.api.errors import ApiError, refused
 from chainrule.serve.api.requests import SamplingBody
 from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Served
 
-TAKEN = ("frequency_penalty", "presence_penalty", "temperature", "top_p", "min_p", "typical", "repetition_penalty")
+TAKEN = (
+    "frequency_penalty",
+    "presence_penalty",
+    "temperature",
+    "top_p",
+    "min_p",
+    "typical",
+    "repetition_penalty",
+)
 
 
 def sampling_of(body: SamplingBody, served: Served) -> Sampling:
@@ -66,6 +74,6 @@ def room(served: Served, prompt: int, wanted: int | None, default: int, param: s
     return min(default, left) if wanted is None else wanted
 
 
-def too_long(asked: str, rule: str, param: str):  # type: ignore[no-untyped-def]
+def too_long(asked: str, rule: str, param: str) -> ApiError:
     """The error for a text that does not fit."""
     return refused(f"{param}: {asked} (the model's context {rule})", param, "context_length_exceeded")

@@ -1,8 +1,8 @@
 """Batcher: each step reads one token of every text that is being written, and chunks of the prompts that wait.
 
-A request gives the same tokens alone and in any company: its draws depend on (seed, position) alone, and a row of logits
-has the same bits whether a text is read at once or in pieces, alone or beside others (`generate.engine.decoder`). So
-chunks, reuse of caches and drafts change how fast a text comes, and nothing else.
+A request gives the same tokens alone and in any company: its draws depend on (seed, position) alone, and a row of
+logits has the same bits whether a text is read at once or in pieces, alone or beside others
+(`generate.engine.decoder`). So chunks, reuse of caches and drafts change how fast a text comes, and nothing else.
 """
 
 from __future__ import annotations
@@ -190,9 +190,8 @@ class Batcher:
         for slot in reading:
             if slot.job and slot.pending > 1:
                 self._reuse(slot, slot.job)
-            if not self._follows(slot, reading):
-                found[slot] = slot.rest[: max(1, rows // len(reading))]
-        return found
+        now = [slot for slot in reading if not self._follows(slot, reading)]
+        return found | {slot: slot.rest[: max(1, rows // len(now))] for slot in now}
 
     def _follows(self, slot: Slot, reading: Sequence[Slot]) -> bool:
         """Another slot is reading the same beginning ahead of this one, which can copy it then."""

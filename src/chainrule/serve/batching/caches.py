@@ -78,7 +78,7 @@ class DecoderCaches:
 class SessionCaches:
     """Any other model: counts, or a window that is read again. Each slot is a session of one text."""
 
-    context = None
+    context: int | None = None
     rewinds = False
 
     def __init__(self, model: Model, slots: int) -> None:

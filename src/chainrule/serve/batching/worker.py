@@ -48,8 +48,9 @@ class Worker:
         while not self._closed:
             self._wake.wait()
             self._wake.clear()
-            while not self._closed and any([self._step(station) for station in self.stations]):
-                pass
+            worked = True
+            while worked and not self._closed:
+                worked = any(tuple(self._step(station) for station in self.stations))
 
     def _step(self, station: Station) -> bool:
         """One step of a station, if it is busy. What it does not expect ends its jobs, not the thread."""

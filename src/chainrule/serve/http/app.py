@@ -87,7 +87,9 @@ class Server:
     async def _generate(self, request: Request, body: Any, make: Callable[[], Generation]) -> Response:
         """Encode in another thread, since a template or a long text takes a while; then stream, or wait for all."""
         if body.stream_options is not None and not body.stream:
-            raise ApiError(400, "stream_options: without stream (must be with stream true)", param="stream_options")
+            raise ApiError(
+                400, "stream_options: without stream (must be with stream true)", param="stream_options"
+            )
         asked = await asyncio.to_thread(make)
         facts = request.state.facts
         facts["prompt_tokens"] = asked.prompt_tokens
@@ -121,7 +123,10 @@ class Server:
     def _failed(self, error: BaseException, facts: dict[str, Any]) -> None:
         """A stream that ended early: its status has been sent, the log says what became of it."""
         if isinstance(error, Disconnected | TimeoutError | OSError):
-            facts["status"], facts["finish"] = GONE, "slow reader" if isinstance(error, TimeoutError) else "client left"
+            facts["status"], facts["finish"] = (
+                GONE,
+                "slow reader" if isinstance(error, TimeoutError) else "client left",
+            )
             return
         facts["error"] = str(error)
         if not isinstance(error, ChainruleError):

@@ -18,7 +18,9 @@ async def read_body(request: Request) -> bytes:
         raise too_large()
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise ApiError(415, f"content-type: {kind[:80]!r} (must be application/json)", code="unsupported_media_type")
+        raise ApiError(
+            415, f"content-type: {kind[:80]!r} (must be application/json)", code="unsupported_media_type"
+        )
     try:
         async with asyncio.timeout(LIMITS.read_seconds):
             parts, size = [], 0

@@ -27,10 +27,7 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self,
-        flow: Flow[Any],
-        events: AsyncIterator[dict[str, Any]],
-        failed: Callable[[BaseException], None],
+        self, flow: Flow[Any], events: AsyncIterator[dict[str, Any]], failed: Callable[[BaseException], None]
     ) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
@@ -47,7 +44,11 @@ class EventStream(Response):
             try:
                 async with watched(self._flow, receive):
                     await send(
-                        {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+                        {
+                            "type": "http.response.start",
+                            "status": self.status_code,
+                            "headers": self.raw_headers,
+                        }
                     )
                     async for data in self._lines():
                         await write(data)

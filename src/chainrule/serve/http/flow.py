@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -29,10 +29,8 @@ class Flow(Generic[T]):
         """What a job calls, from any thread."""
 
         def put(message: T) -> None:
-            try:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
                 self._loop.call_soon_threadsafe(self._queue.put_nowait, (number, message))
-            except RuntimeError:  # the loop is closed: nobody waits
-                pass
 
         return put
 

@@ -125,7 +125,9 @@ class Gate:
         if self.key is not None and path != OPEN and not self._has_key(headers.get("authorization", "")):
             challenge = {"WWW-Authenticate": 'Basic realm="chainrule"' if path == "/" else "Bearer"}
             rule = "must be given as Authorization: Bearer KEY"
-            raise ApiError(401, f"api key: missing or wrong ({rule})", code="invalid_api_key", headers=challenge)
+            raise ApiError(
+                401, f"api key: missing or wrong ({rule})", code="invalid_api_key", headers=challenge
+            )
 
     def _has_key(self, authorization: str) -> bool:
         """A bearer's key, or as the password of any user: so a browser can ask for it. Compared in constant time."""

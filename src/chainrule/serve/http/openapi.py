@@ -12,15 +12,25 @@ from chainrule.serve.api.requests import Body
 from chainrule.serve.api.responses import SCHEMAS
 
 REF = "#/components/schemas/{model}"
-FAILURES = {"400": "refused", "401": "no key", "404": "no such model", "429": "queue is full", "500": "failed inside"}
+FAILURES = {
+    "400": "refused",
+    "401": "no key",
+    "404": "no such model",
+    "429": "queue is full",
+    "500": "failed inside",
+}
 
 
 def documented(method: str, body: type[Body] | None, response: str) -> dict[str, Any]:
     """What a route says of itself."""
-    kind, schema = ("text/plain", {"type": "string"}) if not response else ("application/json", _ref(response))
+    kind, schema = (
+        ("text/plain", {"type": "string"}) if not response else ("application/json", _ref(response))
+    )
     content: dict[str, Any] = {kind: {"schema": schema}}
     if response in ("CompletionResponse", "ChatResponse"):
-        content["text/event-stream"] = {"schema": {"type": "string", "description": "data: JSON, and [DONE] at the end"}}
+        content["text/event-stream"] = {
+            "schema": {"type": "string", "description": "data: JSON, and [DONE] at the end"}
+        }
     extra: dict[str, Any] = {"responses": {"200": {"description": "answered", "content": content}}}
     for status, about in FAILURES.items() if body or method == "GET" else ():
         failed = {"application/json": {"schema": _ref("ErrorResponse")}}

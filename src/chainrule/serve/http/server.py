@@ -19,6 +19,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from chainrule.errors import ConfigError
 from chainrule.serve.limits import LIMITS
 
+SENT_AHEAD = 1 << 17  # bytes that a client has not taken: left to itself a system holds megabytes of each
+
 
 class Protocol(H11Protocol):
     """Closes connections whose first request does not come; lets the app abort one whose client does not read."""
@@ -26,10 +28,12 @@ class Protocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.app_state = {**self.app_state, "abort": transport.abort}
+        if sock := transport.get_extra_info("socket"):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_AHEAD)
         self.loop.call_later(LIMITS.read_seconds, self._check_begun)
 
     def _check_begun(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
             self.transport.close()
 
 
@@ -83,7 +87,9 @@ def bound(host: str, port: int) -> socket.socket:
         found.bind((host, port))
     except (OSError, UnicodeError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"serve: {host} port {port}: {why} (choose another --port, or --port 0 for any)") from None
+        raise ConfigError(
+            f"serve: {host} port {port}: {why} (choose another --port, or --port 0 for any)"
+        ) from None
     return found
 
 
