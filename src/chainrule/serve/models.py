@@ -18,6 +18,7 @@ from chainrule.models.bert.heads import body_of
 from chainrule.runs.load import load
 from chainrule.serve.batching import Batcher, Embedder, caches_of
 from chainrule.serve.batching.drafts import Drafter, DraftModel, NgramLookup
+from chainrule.serve.constraints.tokens import TokenTree
 from chainrule.text import Tokenizer
 from chainrule.text.chat.formats import FORMATS, Renderer
 from chainrule.text.chat.roles import own_format
@@ -129,6 +130,13 @@ class Served:
             return decode([*before, id])[len(decode(before)) :].encode()
 
         return found
+
+    @cached_property
+    def token_tree(self) -> TokenTree:
+        """Its tokens by their bytes, for texts that must be JSON; special tokens are no part of a text."""
+        special = frozenset(self.tokenizer.special_ids.values())
+        ids = (id for id in range(self.tokenizer.vocab_size) if id not in special)
+        return TokenTree(((id, self.token_bytes(id)) for id in ids), self.vocab_size)
 
     def token_text(self, id: int) -> str:
         """A token as text; one that is a part of a character as bytes:\\xe2\\x82, as OpenAI writes it."""

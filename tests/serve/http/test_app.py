@@ -273,3 +273,36 @@ def test_other_paths_and_methods_have_the_error_object_too(serving: Serving) -> 
         found = serving.client.request(method, path)
         assert found.status_code == status
         responses.ErrorResponse.model_validate(found.json(), strict=True)
+
+
+def test_an_answer_is_json_if_it_must_be(serving: Serving) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "city": {"enum": ["Rome", "Oslo"]},
+            "sunny": {"type": "boolean"},
+            "days": {"type": "integer"},
+        },
+        "required": ["city", "sunny", "days"],
+    }
+    named = {"type": "json_schema", "json_schema": {"name": "weather", "schema": schema, "strict": True}}
+    for seed in range(3):
+        found = serving.post(
+            "/v1/chat/completions", **ASKED, response_format=named, seed=seed, max_tokens=200
+        )
+        choice = found["choices"][0]
+        answer = json.loads(choice["message"]["content"])
+        assert choice["finish_reason"] == "stop" and list(answer) == ["city", "sunny", "days"]
+        assert answer["city"] in ("Rome", "Oslo") and isinstance(answer["days"], int)
+    close = {str(serving.post("/tokenize", prompt="}")["tokens"][0]): 8}
+    free = {"type": "json_object"}
+    found = serving.post("/v1/chat/completions", **ASKED, response_format=free, seed=1, logit_bias=close)
+    assert isinstance(json.loads(found["choices"][0]["message"]["content"]), dict)
+    bad = {
+        "type": "json_schema",
+        "json_schema": {"name": "x", "schema": {"type": "object", "minProperties": 1}},
+    }
+    error = serving.refused("/v1/chat/completions", **ASKED, response_format=bad)
+    assert (
+        "keyword 'minProperties' is not supported" in error["message"] and error["param"] == "response_format"
+    )

@@ -10,8 +10,8 @@ from chainrule.serve.api.choices import Choice, Delta, chat_logprobs
 from chainrule.serve.api.errors import refused
 from chainrule.serve.api.generation import Generation, check_jobs
 from chainrule.serve.api.requests import ChatRequest, MessageBody
+from chainrule.serve.api.response_format import constraint_of
 from chainrule.serve.api.sampling import check_text, room, sampling_of
-from chainrule.serve.constraints import constraint_of
 from chainrule.serve.models import Served
 from chainrule.text import Message, chat_ids
 from chainrule.types import Ids
@@ -61,6 +61,7 @@ def chat(body: ChatRequest, served: Served) -> Generation:
     lead = getattr(served.format, "lead", "")
     choices = []
     for i in range(n):
+        constraint = constraint_of(body.response_format, served)
         request = Request(
             ids,
             replace(sampling, max_new_tokens=tokens, seed=(sampling.seed + i) % 2**64),
@@ -68,7 +69,7 @@ def chat(body: ChatRequest, served: Served) -> Generation:
             served.tokenizer,
             scored=bool(body.logprobs),
             top=body.top_logprobs or 0,
-            constraint=constraint_of(body.response_format, served),
+            constraint=constraint,
         )
         choices.append(Choice(served, i, request, lead=lead, scored=bool(body.logprobs)))
     return Generation(
