@@ -118,7 +118,9 @@ class EmbeddingRequest(Body):
 
 class TokenizeRequest(Body):
     model: str | None = None
-    prompt: str | None = Field(None, description="A text; or give messages.")
+    prompt: str | None = Field(
+        None, description="A text, in which names of special tokens are these tokens; or give messages."
+    )
     messages: list[MessageBody] | None = Field(None, min_length=1, max_length=LIMITS.messages)
     add_special_tokens: bool | None = Field(
         None, description="Begin as the model's texts begin. Default: true."
