@@ -157,6 +157,7 @@ class Run:
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
         if method is not None and isinstance(opened, Start) and isinstance(config, TrainConfig):
+            method = run.task.tuned_by(method)
             run.tuning = Tuning.new(method, opened, keeping or Keeping(), run.task, run.model, config)
             run.tuning.begin(run.trainer, run.task, run.model, run.model.state)
         if not draft:
