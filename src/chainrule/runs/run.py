@@ -195,7 +195,7 @@ class Run:
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
-        options |= {name: same_model(folder, options[name]) for name in kind.models if options[name]}
+        options |= {name: same_model(folder, name, options[name]) for name in kind.models if options[name]}
         options |= same_functions(folder, {name: options[name] for name in kind.functions}, functions)
         task = kind.of(data, tokenizer, **options)
         if kind.from_start and saved.step:

@@ -16,6 +16,7 @@ from chainrule.calls import Fields
 from chainrule.errors import ConfigError
 from chainrule.models.language_model import TransformerLM
 from chainrule.models.model import Model
+from chainrule.models.reward import Reward
 from chainrule.models.tuning.parts import parts
 from chainrule.models.tuning.places import head_of, put
 from chainrule.nn import Layer, TokenRows
@@ -47,7 +48,7 @@ class Method(Fields):
     """Tokens whose rows in the embedding and the head learn too: those that are new."""
 
     def apply(self, model: M) -> M:
-        """Freeze the model, insert what the method adds, and let that and a head for labels learn; returns it."""
+        """Freeze the model, insert what the method adds, and let that and a new head learn; returns it."""
         if found := list(parts(model)):
             rule = "must be a plain model: merge it, or take its base"
             raise ConfigError(f"{self.name}: the model has {found[0]} already ({rule})")
@@ -79,8 +80,8 @@ class Method(Fields):
         raise NotImplementedError
 
     def heads(self, model: Model) -> list[Layer]:
-        """What learns beside the method's own parts: a head for labels, which knows nothing of new ones."""
-        return head_of(model) if hasattr(model.config, "labels") else []
+        """What learns beside the method's own parts: a head for labels or rewards, which knows nothing of new ones."""
+        return head_of(model) if hasattr(model.config, "labels") or isinstance(model, Reward) else []
 
     def n_params(self, model: Model) -> int:
         """How many numbers learn once the method is applied to a plain model, by formula."""
