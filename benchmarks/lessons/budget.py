@@ -3,9 +3,9 @@
     python -m benchmarks.lessons.budget fit runs.csv      runs of the texts that the law is fitted to
     python -m benchmarks.lessons.budget test runs.csv     runs of the texts that it has never seen
 
-The texts are the built-in ones and those of $CHAINRULE_DATA. Sizes, rates and steps are those that `train --budget` chooses on a
-machine of a stated speed, so that the table does not depend on the machine; each run is added to the table as it ends,
-and called again the program continues.
+The texts are the built-in ones and those of $CHAINRULE_DATA. Sizes, rates and steps are those that `train --budget`
+chooses on a machine of a stated speed, so that the table does not depend on the machine; each run is added to the table
+as it ends, and called again the program continues.
 """
 
 from __future__ import annotations

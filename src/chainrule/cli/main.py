@@ -29,7 +29,9 @@ from chainrule.suggest import closest
 
 SHARED = ("train", "tune")  # commands that several processes can work on
 ANOTHER = 10.0  # seconds in which the first rank says what is wrong
-HEARD = 1.0  # seconds in which `mpiexec` passes on what a rank has said: what it still holds at an abort is lost
+HEARD = (
+    1.0  # seconds in which `mpiexec` passes on what a rank has said: what it still holds at an abort is lost
+)
 PLAIN = (
     "gpt",
     "llama",
@@ -85,6 +87,7 @@ COMMANDS = {
     "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
     "data list": ("data.list", "list the corpora that can be trained on"),
     "data get": ("data.get", "fetch a named corpus, checked against its hash"),
+    "data card": ("data.card", "where a corpus comes from, its license, hash and limits"),
     "data stats": ("data.stats", "count documents, characters, tokens and copies"),
     "data dedup": ("data.dedup", "leave out copies, near copies and poor texts"),
     "data instruct": ("data.instruct", "turn labeled texts or pairs into instructions"),
