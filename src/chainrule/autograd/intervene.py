@@ -99,7 +99,7 @@ def _fitting(name: str, old: Any, new: Any) -> Any:
 
 
 @contextmanager
-def intervene(edits: Mapping[str, Change | Array]) -> Iterator[Interventions]:
+def intervene(edits: Mapping[str, Change | Array | Tensor]) -> Iterator[Interventions]:
     """Change the values of calls inside, by the names that `capture` shows: a function of the value, or a new value.
 
     `h.0.add#2` is the second call of that name in a forward pass, `h.*.attn` a pattern as in `capture`. Ops that are
