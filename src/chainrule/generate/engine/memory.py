@@ -2,6 +2,8 @@
 
 matrix (out, in)    ⌈out / 32⌉ · 32 · ⌈in / 32⌉ · 32 · bits / 8        bits 32, 16, 8.5 or 4.5
 cache of a token    4 · heads · (D + ⌈D / 32⌉ · 32) in each layer      keys and values of its key/value heads
+
+`trace.count.running_memory` counts the numbers of a model alone; this is what the C++ extension allocates for them.
 """
 
 from __future__ import annotations
