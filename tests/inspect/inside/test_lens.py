@@ -42,7 +42,7 @@ def test_progress_and_positions_that_are_not_there() -> None:
     calls: list[tuple[int, int]] = []
     logit_lens(model, ids, progress=lambda *done: calls.append(done))
     assert calls == [(1, 3), (2, 3), (3, 3)]
-    for wrong, message in (([3], "position 3"), ([], "position none")):
+    for wrong, message in (([3], "position 3"), ([], "must be whole numbers")):
         with pytest.raises(ConfigError, match=message):
             logit_lens(model, ids, positions=wrong)
 

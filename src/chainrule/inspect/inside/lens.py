@@ -14,6 +14,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
+from chainrule.inspect.inside.checks import numbers
 from chainrule.inspect.inside.edits import Edits
 from chainrule.inspect.inside.rerun import head
 from chainrule.inspect.inside.view import View, target_loss, target_rank, top_tokens
@@ -68,7 +69,8 @@ def logit_lens(
     """
     seen = View(model, ids, edits)
     final = seen.logits  # refuses a model without logits of tokens
-    places = _places(len(seen.tokens), positions)
+    T = len(seen.tokens)
+    places = np.arange(T) if positions is None else numbers("position", positions, T)
     targets, streams, rows = seen.targets[places], _streams(seen), []
     for done, name in enumerate(streams, 1):
         last = name == seen.blocks[-1]
@@ -90,15 +92,3 @@ def _streams(seen: View) -> list[str]:
     width = seen.stream(seen.blocks[-1]).shape[-1]
     named = seen.sites.streams.items()
     return [name for name, call in named if call in on_spine and seen.stream(name).shape[-1] == width]
-
-
-def _places(T: int, positions: Sequence[int] | None) -> Array:
-    """Positions counted from 0; all unless given."""
-    if positions is None:
-        return np.arange(T)
-    wrong = [t for t in positions if not -T <= t < T]
-    if wrong or not len(positions):
-        raise ConfigError(
-            f"logit_lens: position {wrong[0] if wrong else 'none'} (there are {T}, counted from 0)"
-        )
-    return np.asarray(positions) % T
