@@ -28,8 +28,15 @@ from chainrule.machine import launched
 from chainrule.suggest import closest
 
 SHARED = ("train", "tune")  # commands that several processes can work on
-ANOTHER = 10.0  # seconds in which the first rank says what is wrong
-HEARD = 1.0  # seconds in which `mpiexec` passes on what a rank has said: what it still holds at an abort is lost
+POOLED = (
+    "data build",
+    "data dedup",
+    "tokenize train",
+    "ladder",
+    "scale run",
+)  # whose items they can share out
+ANOTHER = 3.0  # seconds in which the first rank says what is wrong
+HEARD = 1.0  # seconds in which `mpiexec` passes on what a rank has said: at an abort the rest is lost
 PLAIN = (
     "gpt",
     "llama",
@@ -194,13 +201,13 @@ def _rank() -> int:
 
 
 def _together(name: str) -> None:
-    """Let the first of several ranks speak for all. Only a training can be shared."""
+    """Let the first of several ranks speak for all. Only trainings and independent items can be shared."""
     if not launched():
         return
     if _rank():
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if name.split()[0] not in SHARED:
-        rule = f"must be one process: only {' and '.join(SHARED)} can be shared"
+    if name.split()[0] not in SHARED and name not in POOLED:
+        rule = f"must be one process: only {', '.join(SHARED)}, {', '.join(POOLED)} can be shared"
         raise ConfigError(f"{name}: started as several processes ({rule})")
 
 
@@ -252,6 +259,18 @@ def _dispatch(args: list[str]) -> None:
 def _run(name: str, words: list[str]) -> None:
     """Run a command with the words that follow its name."""
     _together(name)
+    if name not in POOLED or not launched():
+        _run_here(name, words)
+        return
+    from chainrule.distributed import ranks_as_workers
+
+    with ranks_as_workers() as first:
+        if first:
+            _run_here(name, words)
+
+
+def _run_here(name: str, words: list[str]) -> None:
+    """In this process."""
     words = _lifted(words)
     file, colon, kind = COMMANDS[name][0].partition(":")
     with _quick_to_leave():
