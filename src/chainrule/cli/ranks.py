@@ -12,7 +12,13 @@ from chainrule.errors import ConfigError
 from chainrule.machine import launched
 
 SHARED = ("train", "tune")  # commands whose training several processes can share
-POOLED = ("data build", "data dedup", "tokenize train", "ladder", "scale run")  # whose items they can share out
+POOLED = (
+    "data build",
+    "data dedup",
+    "tokenize train",
+    "ladder",
+    "scale run",
+)  # whose items they can share out
 HEARD = 1.0  # seconds for `mpiexec` to pass on what a rank has said: an abort loses what it still holds
 
 
