@@ -1,3 +1,4 @@
+#include "decode/pack.hpp"
 #include "decode/program.hpp"
 
 #include <mutex>
@@ -272,6 +273,17 @@ void multiply(Matrix y, ConstMatrix x, Words words, int format) {
     }
 }
 
+// Outputs from `first` on of a matrix of `outputs`, weight (some outputs, inputs). False if one is not finite.
+bool pack_rows(Array<int32_t, 1> words, ConstMatrix weight, int format, size_t first, size_t outputs) {
+    const size_t inputs = weight.shape(1);
+    if (format < 0 || format > 3) throw std::invalid_argument("format must be from 0 to 3");
+    if (outputs % PANEL || first > outputs || weight.shape(0) > outputs - first)
+        throw std::invalid_argument("outputs must be whole panels, and have those of weight from first on");
+    const Weights packed{words.data(), static_cast<Format>(format), outputs, inputs};
+    pointer(words, "words", packed.panels() * panel_words(packed.format, packed.K()));
+    return without_gil([&] { return pack(words.data(), weight.data(), packed.format, first, weight.shape(0), inputs); });
+}
+
 }  // namespace
 
 void bind_program(nb::module_& m) {
@@ -304,6 +316,7 @@ void bind_program(nb::module_& m) {
         .def("read", &Checked::read, "memory"_a.noconvert(), "counts"_a.noconvert())
         .def("grow", &Checked::grow, "sequences"_a)
         .def("copy", &Checked::copy, "source"_a, "target"_a, "count"_a);
+    def(m, "panels_pack", pack_rows, "words", "weight", "format", "first", "outputs");
     def(m, "panels_multiply", multiply, "y", "x", "words", "format");
 }
 

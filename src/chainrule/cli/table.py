@@ -50,6 +50,7 @@ COMMANDS = {
     "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
     "data list": ("data.list", "list the corpora that can be trained on"),
     "data get": ("data.get", "fetch a named corpus, checked against its hash"),
+    "data card": ("data.card", "where a corpus comes from, its license, hash and limits"),
     "data stats": ("data.stats", "count documents, characters, tokens and copies"),
     "data dedup": ("data.dedup", "leave out copies, near copies and poor texts"),
     "data instruct": ("data.instruct", "turn labeled texts or pairs into instructions"),

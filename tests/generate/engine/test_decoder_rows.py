@@ -13,7 +13,7 @@ from chainrule.errors import ConfigError, ShapeError
 from chainrule.generate import Decoder, Translation
 from chainrule.models import LanguageModel, Seq2Seq, Seq2SeqConfig, make
 from chainrule.trace.interpreter import Interpreter
-from tests.generate.engine.test_decoder import assert_same, engine, with_both  # noqa: F401  (a fixture)
+from tests.generate.engine.test_decoder import assert_same, engine, with_both  # noqa: F401
 
 SIZES = {
     "gpt": {"n_layer": 2, "n_head": 4, "n_embd": 48, "block_size": 70},

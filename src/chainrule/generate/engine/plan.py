@@ -10,9 +10,8 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.errors import ChainruleError
 from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
-from chainrule.generate.engine.weights import Floats, check_format, rounded
+from chainrule.generate.engine.weights import Floats, check_format, not_finite, rounded
 from chainrule.models import Model
 from chainrule.trace import Graph, trace
 from chainrule.trace.by_token import check_by_token
@@ -55,9 +54,7 @@ class Plan:
 
     def __init__(self, model: Model, weights: str = "fp32") -> None:
         check_format(weights)
-        if weights != "fp32" and not all(np.isfinite(p.array).all() for _, p in model.named_parameters()):
-            raise ChainruleError(f"Decoder: the model's weights are not finite, {weights} cannot hold them")
-        self.dtype = next(p.array.dtype for _, p in model.named_parameters())
+        self.dtype = next(p.dtype for _, p in model.named_parameters())
         self.vocab_size = int(model.config.vocab_size)
         self.graph = decoder_graph(model)
         self.weights = weights
@@ -73,12 +70,18 @@ class Plan:
             self._interpreter = self._interpreted()
 
     def _interpreted(self) -> Interpreter:
-        return Interpreter(self.graph, lambda weight: np.array(rounded(weight, self.weights)))
+        def kept(weight: Floats) -> Floats:
+            if self.weights != "fp32" and not np.isfinite(weight).all():
+                raise not_finite(self.weights)
+            return np.array(rounded(weight, self.weights))
+
+        return Interpreter(self.graph, kept)
 
     @property
     def compiled(self) -> bool:
-        """The extension runs it, unless `capture` looks inside."""
-        return self._compiler is not None and mode.backend == "native" and not mode.captures
+        """The extension runs it, unless `capture` looks inside or `intervene` changes what it computes."""
+        inside = mode.captures or mode.interventions
+        return self._compiler is not None and mode.backend == "native" and not inside
 
     def open(self, sequences: int) -> Engine:
         """An engine for so many sequences that hold nothing yet."""
