@@ -79,6 +79,13 @@ class MessageBody(Body):
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
 
+    @property
+    def text(self) -> str:
+        """The content, in one piece."""
+        if isinstance(self.content, str) or self.content is None:
+            return self.content or ""
+        return "".join(part.text for part in self.content)
+
 
 class JsonSchema(Body):
     name: str
