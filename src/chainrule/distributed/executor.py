@@ -49,7 +49,7 @@ def each(work: Callable[[Any], T], items: Sequence[Any], workers: int = 1) -> It
 
     `work` is a function of a module. The processes share the machine's threads.
     """
-    if _alone(workers):
+    if alone(workers):
         yield from (_attempt(work, number, item) for number, item in enumerate(items))
         return
     with _Pool(workers) as pool:
@@ -60,8 +60,13 @@ def each(work: Callable[[Any], T], items: Sequence[Any], workers: int = 1) -> It
 
 def in_order(work: Callable[[Any], T], items: Iterable[Any], workers: int = 1) -> Iterator[T]:
     """work(item) for every item, in the order of the items, a few of which are read ahead."""
-    if _alone(workers):
-        yield from (_result(_attempt(work, number, item)) for number, item in enumerate(items))
+    if alone(workers):
+        for item in items:
+            try:
+                found = work(item)
+            except TROUBLE:
+                found = work(item)
+            yield found
         return
     with _Pool(workers) as pool:
         waiting: deque[tuple[int, Any, Future[Outcome[T]]]] = deque()
@@ -71,6 +76,13 @@ def in_order(work: Callable[[Any], T], items: Iterable[Any], workers: int = 1) -
                 yield _result(pool.outcome(work, *waiting.popleft()))
         while waiting:
             yield _result(pool.outcome(work, *waiting.popleft()))
+
+
+def alone(workers: int) -> bool:
+    """Is the work done in this process?"""
+    if workers < 1:
+        raise ConfigError.of("workers", {"workers": workers}, "must be at least 1")
+    return workers == 1 and not _ranks
 
 
 @contextmanager
@@ -93,12 +105,6 @@ def ranks_as_workers() -> Iterator[bool]:
 
 
 _ranks: list[Any] = []  # the executor of MPI, where there is one
-
-
-def _alone(workers: int) -> bool:
-    if workers < 1:
-        raise ConfigError.of("workers", {"workers": workers}, "must be at least 1")
-    return workers == 1 and not _ranks
 
 
 def _result(outcome: Outcome[T]) -> T:
@@ -152,10 +158,10 @@ class _Pool:
     def submit(self, work: Callable[[Any], T], number: int, item: Any) -> Future[Outcome[T]]:
         run = _attempt if self.ranks is not None else _interruptible
         try:
-            return self.executor.submit(run, work, number, item)  # type: ignore[no-any-return]
+            return self.executor.submit(run, work, number, item)
         except BrokenProcessPool:
             self._open()
-            return self.executor.submit(run, work, number, item)  # type: ignore[no-any-return]
+            return self.executor.submit(run, work, number, item)
 
     def outcome(
         self, work: Callable[[Any], T], number: int, item: Any, future: Future[Outcome[T]]
