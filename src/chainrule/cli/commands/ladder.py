@@ -63,7 +63,7 @@ class Command:
                     progress.say(f"{title} {fraction:.0%}")
 
                 for rung in ladder.climb(tell, self.workers, failure):
-                    reached = f"{rung.mean:.3f} bits per byte   {rung.seconds:.1f} s"
+                    reached = f"{rung.reached:.3f} bits per byte   {rung.seconds:.1f} s"
                     progress.console.print(f"{rung.title:<14} {reached}")
                     rungs.append(rung)
         finally:  # after Ctrl-C as well: what was climbed is kept
@@ -93,5 +93,7 @@ class Command:
         return {
             "text": {"name": corpus.name, "sha256": corpus.sha256},
             "settings": asdict(self.models),
-            "rungs": [asdict(r) | {"mean": r.mean, "interval": r.interval} for r in rungs],
+            "rungs": [
+                asdict(r) | {"mean": r.mean, "standard_error": r.error, "interval": r.interval} for r in rungs
+            ],
         }
