@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from chainrule import native
-from chainrule.distributed.communicator import MPICommunicator, world
+from chainrule.distributed.communicator import MPICommunicator, apart, everyone
 from chainrule.errors import ChainruleError, ConfigError, DataError, Failure
 
 T = TypeVar("T")
@@ -88,12 +88,12 @@ def alone(workers: int) -> bool:
 @contextmanager
 def ranks_as_workers() -> Iterator[bool]:
     """In here the first rank hands out work to the others, which do nothing else; True for the first."""
-    if not isinstance(ranks := world(), MPICommunicator):
+    if not isinstance(ranks := everyone(), MPICommunicator):
         yield True
         return
     from mpi4py.futures import MPICommExecutor
 
-    with MPICommExecutor(ranks.comm, root=0) as pool:
+    with apart(), MPICommExecutor(ranks.comm, root=0) as pool:
         if pool is None:
             yield False
             return
