@@ -88,7 +88,7 @@ def link(count: int) -> list[str]:
     large = [s["ours"] / s["mpi"] for size, s in found.items() if int(size) >= 1 << 20]
     cost = f"{statistics.median(large):.2f} times the time of MPI's own sum from a megabyte on"
     return [
-        f"The link between {ranks} ranks of this machine (shared memory), medians of {count}:",
+        f"The link between {ranks} ranks of this machine (shared memory), the best of {count}:",
         markdown(header, rows),
         f"The fixed order of sums costs {cost}.",
     ]

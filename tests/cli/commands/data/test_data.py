@@ -164,7 +164,8 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert not list(folder.glob("shards/*")) and not list(folder.glob("shards/.*"))
 
 
-def test_an_interrupt_leaves_nothing(folder: Path) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_leaves_nothing(folder: Path, workers: str) -> None:
     """Ctrl-C while the shards are being written."""
     Path("slow.py").write_text(
         "import time\nfrom chainrule.cli import main\nfrom chainrule.cli.args.documents import Sources\n"
@@ -182,7 +183,7 @@ def test_an_interrupt_leaves_nothing(folder: Path) -> None:
         "    PAUSE = 60\n"
         "    return build(*args, **options)\n"
         "command.build = late\n"
-        "main(['data', 'build', '--out', 'out'])\n"
+        f"if __name__ == '__main__':\n    main(['data', 'build', '--out', 'out', '--workers', '{workers}'])\n"
     )
     process = subprocess.Popen(
         [sys.executable, "slow.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
