@@ -30,6 +30,7 @@ T = TypeVar("T")
 TRIES = 2
 AHEAD = 3  # items under way for each worker: enough to keep it busy, few enough for memory
 TROUBLE = (ChainruleError, OSError, MemoryError, ValueError)  # of an item, not of the program
+GRACE = 30.0  # seconds for an item to save itself when the process that handed it out is gone
 DIED = "the process that worked on it has died (it may need less memory at a time)"
 
 
@@ -174,9 +175,9 @@ class _Pool:
 
     def _by_itself(self, work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
         """An item whose process may have died, in a process of its own, so that no other pays for it."""
-        with _Pool(1) as alone:
+        with _Pool(1) as single:
             try:
-                return alone.submit(work, number, item).result()
+                return single.submit(work, number, item).result()
             except BrokenProcessPool:
                 return Outcome(number, None, DIED, failure=True)
 
@@ -195,22 +196,26 @@ def _begin(threads: int, parent: int, other_end: Any) -> None:
             other_end.poll(None)
         _stopping.set()
         os.kill(os.getpid(), signal.SIGINT)
-        while os.getppid() == parent:  # which waits until this one has saved its work
-            time.sleep(0.5)
+        until = time.monotonic() + GRACE
+        while os.getppid() == parent or (_working.is_set() and time.monotonic() < until):
+            time.sleep(0.2)  # the parent, if it lives, waits until this one has saved its work
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-_stopping = threading.Event()  # in a process of the pool: nothing else begins
+# In a process of the pool: nothing else begins; an item is under way.
+_stopping, _working = threading.Event(), threading.Event()
 
 
 def _interruptible(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
     """The item, in a process of the pool, which can be interrupted while it works."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    _working.set()
     try:
         if _stopping.is_set():
             raise KeyboardInterrupt
         return _attempt(work, number, item)
     finally:
+        _working.clear()
         signal.signal(signal.SIGINT, before)
