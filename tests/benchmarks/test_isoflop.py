@@ -8,8 +8,8 @@ import math
 from collections import defaultdict
 
 import pytest
-
 from benchmarks.lessons.isoflop import FITS, FORMS, REPORT, TABLE, joined, report
+
 from chainrule.scaling.fits import Runs
 from chainrule.scaling.fits.report import fit
 
@@ -37,8 +37,7 @@ def test_the_sizes_span_two_orders_of_magnitude_with_three_seeds_each(rows: list
 @pytest.mark.requirement("R-446")
 @pytest.mark.parametrize("form", FORMS)
 def test_the_fits_follow_from_the_table(form: str) -> None:
-    """Fitted again: the numbers of the file, each with its standard error; few resamples, so errors are not compared."""
-    pytest.importorskip("scipy")
+    """Fitted again: the numbers of the file, each with its standard error. Errors are not compared: few resamples."""
     committed = json.loads(FITS.read_text(encoding="utf-8"))[form]
     again = fit(Runs.read(TABLE, COLUMNS), form, resamples=20)
     for name in committed["numbers"]:
@@ -51,7 +50,7 @@ def test_the_fits_follow_from_the_table(form: str) -> None:
 def test_the_report_has_exponents_with_errors_and_means_over_seeds() -> None:
     fits = json.loads(FITS.read_text(encoding="utf-8"))
     page = REPORT.read_text(encoding="utf-8")
-    assert report(TABLE, fits) in page or page.startswith(report(TABLE, fits)[:200])
+    assert page == report(TABLE, fits)
     a = fits["isoflop"]["a"]
     assert f"| isoflop | a | {a['value']:.4g} |" in page and f"{a['error']:.2g}" in page
     assert page.count(" ± ") >= 14 and "chainrule scale run" in page

@@ -6,7 +6,6 @@ import csv
 
 import numpy as np
 import pytest
-
 from benchmarks.harness import ROOT
 from benchmarks.lessons.repetition import EPOCHS, SEEDS
 

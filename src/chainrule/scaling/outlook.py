@@ -21,6 +21,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from chainrule.autograd.types import Array
 from chainrule.scaling.laws.joint import FLOPS
@@ -96,9 +97,9 @@ class Outlook:
         return middle * math.exp(-math.hypot(half, fast)), middle * math.exp(math.hypot(half, slow))
 
 
-def law(constants: Sequence[float], counts: Array, compute: Array) -> Array:
+def law(constants: npt.ArrayLike, counts: Array, compute: Array) -> Array:
     """counts (n, 3), compute (n,) -> bits (n,)"""
-    first, steep, second, steeper, floor, excess = constants
+    first, steep, second, steeper, floor, excess = np.asarray(constants, float)
     u, p, q = counts.T
     pairs = _sigmoid(steep * (np.log(compute) - first))
     longer = _sigmoid(steeper * (np.log(compute) - second))
@@ -110,14 +111,14 @@ def _sigmoid(z: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-np.clip(z, -50, 50))))
 
 
-def _slopes(constants: Sequence[float], counts: Array, compute: Array) -> Array:
+def _slopes(constants: npt.ArrayLike, counts: Array, compute: Array) -> Array:
     """d ln bits / d ln C (n,), by a central difference"""
     h = 1e-4
     up, down = (np.log(law(constants, counts, compute * math.exp(step))) for step in (h, -h))
     return np.asarray((up - down) / (2 * h))
 
 
-def _jacobian(constants: Sequence[float], counts: Array, compute: Array) -> Array:
+def _jacobian(constants: npt.ArrayLike, counts: Array, compute: Array) -> Array:
     """d ln bits / d constants (n, 6), by central differences"""
     c, h = np.array(constants), 1e-5
     logs = [
