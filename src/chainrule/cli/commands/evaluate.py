@@ -24,7 +24,9 @@ from chainrule.runs.seeds import Spread
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
+    from chainrule.runs.checkpoint import Checkpoint
     from chainrule.runs.load import Origin
+    from chainrule.tasks.preferences.policy import PolicyTask
     from chainrule.tasks.task import Data
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
@@ -140,6 +142,7 @@ class Command:
             trained_on,
             unchanged,
         )
+        from chainrule.tasks.preferences.policy import PolicyTask
 
         why = "without choices (must be with it, or left out)"
         refuse("eval", self, why, but=(*ALWAYS, "batch_size", "beam", *COLUMNS))
@@ -150,9 +153,8 @@ class Command:
         model, tokenizer, saved = loaded
         kind = task_of_run(loaded)
         self._check_beam(kind)
-        if kind.functions:
-            rule = "see the validation in its log.jsonl; other runs of align, and texts, can be evaluated"
-            raise ConfigError(f"eval: {self.run_folder} is evaluated by the reward of its training ({rule})")
+        if saved and issubclass(kind, PolicyTask):
+            return self._objective(saved, kind)
         origin, config = trained_on(saved, self.run_folder) if saved else (Origin(), cr.train.TrainConfig())
         own: dict[str, Any] = {}
         if self.data is None:
@@ -196,6 +198,27 @@ class Command:
         if not is_run(self.run_folder):
             return {}
         return {"openings": cr.runs.RunFolder(self.run_folder).run.open_test(str(self.data), sha256)}
+
+    def _objective(self, saved: Checkpoint, kind: type[PolicyTask]) -> dict[str, Any]:
+        """What a policy reaches by the reward model of its training, on prompts that were held back or on others."""
+        from chainrule.runs.load import run_of
+
+        if any(saved.training.get(name) for name in kind.functions):
+            rule = "a function of yours, which eval does not call: see the validation in its log.jsonl"
+            raise ConfigError(f"eval: {self.run_folder} is evaluated by the reward of its training ({rule})")
+        run = cr.runs.Run.restored(run_of(self.run_folder), saved)
+        task: Any = run.task
+        if self.data is not None:
+            given = {"algorithm": task.algorithm, "reward": task.reward}
+            others = kind.of(kind.find(self.data, self.columns), run.tokenizer, eval_only=True, **given)
+            others = replace(others, settings=task.settings, reference=task.reference)
+            task = others.fitted(run.model)
+        batches = task.eval_batches(run.model, batch_size=BATCH, limit=self.limit)
+        run.trainer.eval_batches = batches
+        found = {"objective": -run.trainer.evaluate()} | dict(run.trainer.scores())
+        share = task.share(run.model, batches)
+        counts = {"evaluated": share.used, "available": share.total, "unit": share.unit}
+        return {"run": str(self.run_folder), "data": self.data or task.corpus.name} | counts | found
 
     def _no_questions(self, kind: type[cr.tasks.Task], path: Path) -> None:
         """A file of multiple-choice questions is not a text."""

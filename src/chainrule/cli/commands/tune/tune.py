@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from chainrule.cli.args.options import Argument, Given, Help, Without
 from chainrule.cli.args.training import Speaking
@@ -16,12 +16,15 @@ from chainrule.train.config import Keeping, TrainConfig
 # What a run needs is imported when there is one: the help is there without it.
 
 DEFAULT = "lora"
+FOUND = ("ids", "tokens")  # fields of methods that follow from the texts: no options
 DEFAULTS = TrainConfig(max_steps=300, lr=3e-4, warmup=20, eval_every=50, save_every=100)
 
 
 @dataclass(frozen=True)
 class Tune(Speaking):
     """What the methods share; `command` adds the settings of one."""
+
+    method_name: ClassVar[str] = DEFAULT
 
     base: Annotated[str, Argument("BASE")] = ""
     """What is tuned: a run, a checkpoint, a Hugging Face directory, a .gguf or a llama2.c .bin file."""
@@ -49,13 +52,15 @@ class Tune(Speaking):
     @classmethod
     def by_data(cls) -> dict[str, str]:
         """What counts for settings that are not given; of conversations and labels their number decides."""
+        from chainrule.models.suited import rate_in_words
+
         names = ("max_steps", "batch_size", "eval_every", "warmup")
         said = {
             name: f"{getattr(DEFAULTS, name)}; by their number for conversations and labels" for name in names
         }
         for name in ("eval_every", "warmup"):
             said[name] += "; less if --max-steps is small"
-        return said | {"lr": "a tenth of that of the base's own training"}
+        return said | {"lr": rate_in_words(cls.method_name)}
 
     def run(self) -> None:
         from chainrule.cli.args.tuning import new_run, resumed
@@ -81,11 +86,12 @@ def command(_: str, words: Sequence[str] = ()) -> type[Tune]:
         "Unless all weights learn, the run keeps what learned alone, and finds the base again where it is now.\n\n"
         "Example: chainrule tune runs/base answers.jsonl --method lora --rank 8 --out runs/tuned"
     )
-    more: list[Any] = [("settings", Annotated[kind, Without(("ids",))], field(default_factory=kind))]
+    more: list[Any] = [("settings", Annotated[kind, Without(FOUND)], field(default_factory=kind))]
     if name == "prompt":
         said = "The rows start as the embeddings of this text, in place of --length random ones."
         more.append(("init_text", Annotated[str, Help(said)], field(default="")))
     of_class = {"__doc__": about, "elsewhere": _elsewhere(), "called": f"chainrule tune --method {name}"}
+    of_class |= {"method_name": name}
     return make_dataclass("Command", more, bases=(Tune,), namespace=of_class, frozen=True)
 
 
@@ -95,7 +101,7 @@ def _elsewhere() -> dict[str, str]:
 
     owners: dict[str, list[str]] = {"--init-text": ["prompt"]}
     for method in METHODS:
-        for each in fields(method_class(method)):
+        for each in (each for each in fields(method_class(method)) if each.name not in FOUND):
             owners.setdefault(f"--{each.name.replace('_', '-')}", []).append(method)
     return {flag: f"an option of --method {' or '.join(methods)}" for flag, methods in owners.items()}
 
