@@ -172,14 +172,7 @@ class View:
         """The residual stream after a block (T, C); `embedding` is before the first, `source` before an encoder's."""
         value = self.value(self.sites.stream(block))
         rows = value if value.ndim == 2 else one_text(value)  # a model of windows has a row for each
-        return rows[-self._length(block) :]  # without those of a soft prompt
-
-    def _length(self, block: str | int) -> int:
-        source = block == "source" or (
-            self.sites.source_spine
-            and self.sites.stream(block) in {self.sites.names[i] for i in self.sites.source_spine}
-        )
-        return len(one_text(self.given[0])) if source else len(self.tokens)
+        return rows[self.sites.before :]  # without those of a soft prompt
 
     @property
     def stream_norms(self) -> dict[str, Array]:
