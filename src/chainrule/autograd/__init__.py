@@ -7,6 +7,7 @@ from chainrule import lazy
 from chainrule.autograd.capture import Capture, Captured, capture
 from chainrule.autograd.create import arange, ones, randn, zeros
 from chainrule.autograd.deferred import ValueAndGrad
+from chainrule.autograd.entries import EntryCheck, check_entries
 from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
 from chainrule.autograd.mode import backend, enable_grad, no_grad, precision, scope
 from chainrule.autograd.op import Example, Op
@@ -15,9 +16,9 @@ from chainrule.autograd.recompute import checkpoint
 from chainrule.autograd.tensor import Tensor, backward
 
 __all__ = [
-    "Capture", "Captured", "Example", "Op", "Param", "Parameters", "Tensor", "ValueAndGrad", "arange", "backend",
-    "backward", "capture", "checkpoint", "enable_grad", "gradcheck", "gradcheck_model", "no_grad", "ones", "precision",
-    "randn", "scope", "zeros"
+    "Capture", "Captured", "EntryCheck", "Example", "Op", "Param", "Parameters", "Tensor", "ValueAndGrad", "arange",
+    "backend", "backward", "capture", "check_entries", "checkpoint", "enable_grad", "gradcheck", "gradcheck_model",
+    "no_grad", "ones", "precision", "randn", "scope", "zeros"
 ]  # fmt: skip
 
 lazy.names(__name__)
