@@ -17,12 +17,13 @@ from starlette.exceptions import HTTPException
 
 from chainrule import __version__
 from chainrule.errors import ChainruleError, ConfigError
+from chainrule.web import tokens
 from chainrule.web.calculus import graph, ops
 from chainrule.web.guard import guard
 from chainrule.web.jobs import Canceled, Jobs, Tell
 
 PAGE = Path(__file__).parent / "page"
-VIEWS = ("/", "/calculus")  # each with what is below it
+VIEWS = ("/", "/tokens", "/calculus")  # each with what is below it
 PATIENCE = 0.4  # seconds that a request waits; then the page gets a job to watch
 
 
@@ -42,6 +43,7 @@ def create_app(folder: Path = Path("runs")) -> FastAPI:
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
     _errors(app)
     _shell(app, jobs)
+    _tokens(app, jobs)
     _calculus(app, jobs)
     _pages(app)
     return app
@@ -119,6 +121,20 @@ def _calculus(app: FastAPI, jobs: Jobs) -> None:
     async def checked(request: Request, name: str, example: int = 0) -> Any:
         edits = {key: text for key, text in request.query_params.items() if key != "example"}
         return await answer(jobs, lambda tell: ops.checked(name, example, edits))
+
+
+def _tokens(app: FastAPI, jobs: Jobs) -> None:
+    @app.get("/api/tokens/about")
+    async def about() -> Any:
+        return {"example": tokens.EXAMPLE, "sizes": tokens.SIZES, "corpus": tokens.CORPUS}
+
+    @app.get("/api/tokens/pieces")
+    async def pieces(text: str, size: int = 1000) -> Any:
+        return await answer(jobs, lambda tell: tokens.pieces(text, size, tell))
+
+    @app.get("/api/tokens/merges")
+    async def merges(text: str) -> Any:
+        return await answer(jobs, lambda tell: tokens.merges(text, tell))
 
 
 def _pages(app: FastAPI) -> None:

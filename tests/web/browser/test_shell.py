@@ -24,6 +24,7 @@ def test_every_view_opens_from_the_menu_and_fits(page: Any, fits: Any, path: str
 
 def test_home_leads_to_working_views(page: Any, fits: Any) -> None:
     page.goto("/")
+    page.wait_for_selector(".way")
     ways = [each.get_attribute("href") for each in page.locator(".way").all()]
     assert len(ways) == 3
     for way in ways:

@@ -7,6 +7,8 @@ const WAYS = [
     text: "Write an expression, step through its graph forward and backward, and see that every gradient is right.", action: "Open the calculus" },
   { href: "/calculus/ops/softmax", glyph: "σ", title: "See an op from formula to code",
     text: "Every operation of a transformer: its equations, the lines that compute them, and a check on numbers that you edit.", action: "Open softmax" },
+  { href: "/tokens", glyph: "¶", title: "See what a model reads",
+    text: "Your text in the pieces of seven tokenizers, and byte pair encoding merge by merge.", action: "Open the tokens" },
 ];
 
 export function render(place) {
