@@ -6,10 +6,10 @@ the Host header must be a local one, and what changes something must be sent by 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
-from fastapi import Request, Response
-from fastapi.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 POLICY = "; ".join(
@@ -32,12 +32,24 @@ HEADERS = {
 }
 
 
-async def guard(request: Request, follow: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Refuse strangers; every answer carries the policy of the page."""
-    refused = _refusal(request)
-    response = JSONResponse({"error": refused}, 403) if refused else await follow(request)
-    response.headers.update(HEADERS)
-    return response
+class Guard:
+    """Refuses strangers; every answer carries the policy of the page."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+        elif refused := _refusal(Request(scope)):
+            await JSONResponse({"error": refused}, 403)(scope, receive, guarded)
+        else:
+            await self.app(scope, receive, guarded)
 
 
 def _refusal(request: Request) -> str:

@@ -5,6 +5,7 @@ import { problem } from "./lib/parts.js";
 
 const VIEWS = [
   { path: "/", name: "Home", file: "./views/home.js", exact: true },
+  { path: "/runs", name: "Runs", file: "./views/runs.js" },
   { path: "/tokens", name: "Tokens", file: "./views/tokens.js" },
   { path: "/calculus", name: "Calculus", file: "./views/calculus.js" },
 ];
