@@ -14,6 +14,7 @@ import uvicorn
 
 from chainrule.cli.commands.studio import HOST, listening
 from chainrule.web.app import create_app
+from tests.web.runs.conftest import trained
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 WIDTHS = (390, 1440)
@@ -32,8 +33,11 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of runs of the server."""
-    return tmp_path_factory.mktemp("studio") / "runs"
+    """The directory of runs of the server, with two that were trained."""
+    folder = tmp_path_factory.mktemp("studio") / "runs"
+    trained(folder / "one", lr=0.01)
+    trained(folder / "two", lr=0.02)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -62,4 +62,5 @@ def test_a_training_that_fails_says_why(tmp_path: Path) -> None:
         assert "none" in client.get("/api/runs").json()["waiting"]
         assert client.get("/api/runs/none").json()["state"] == "starting"
         until(lambda: not client.get("/api/runs").json()["waiting"])
+        assert client.get("/api/runs/none").json()["state"] == "failed"
     assert not (tmp_path / "runs" / "none").exists()

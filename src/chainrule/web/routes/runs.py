@@ -12,6 +12,7 @@ from fastapi import APIRouter, Body, Query, Request
 from fastapi.responses import StreamingResponse
 
 from chainrule import data
+from chainrule.runs import RunFolder
 from chainrule.web.jobs import Jobs, Tell
 from chainrule.web.routes.answers import answer
 from chainrule.web.runs.live import Live, said
@@ -66,9 +67,9 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
         return {"resumed": name}
 
     @router.get("/runs/{name:path}/events")
-    async def events(request: Request, name: str) -> StreamingResponse:
+    async def follow(request: Request, name: str) -> StreamingResponse:
         path = runs.path(name)
-        return StreamingResponse(_events(request, path, name, trainings), media_type="text/event-stream")
+        return StreamingResponse(events(request, path, name, trainings), media_type="text/event-stream")
 
     @router.get("/runs/{name:path}/doctor")
     async def doctor(name: str) -> Any:
@@ -77,14 +78,16 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
 
     @router.get("/runs/{name:path}")
     async def whole(name: str) -> Any:
-        if name in trainings.waiting():
-            return {"name": name, "state": "starting", "settings": {}, "machine": {}, "python": ""}
+        process = trainings.state(name)
+        if process is not None and not RunFolder(runs.path(name)).log.exists():
+            state = "starting" if process["alive"] else "failed"
+            return {"name": name, "state": state, "settings": {}, "machine": {}, "python": ""}
         return await answer(jobs, lambda tell: runs.whole(name))
 
     return router
 
 
-async def _events(request: Request, path: Path, name: str, trainings: Trainings) -> AsyncIterator[str]:
+async def events(request: Any, path: Path, name: str, trainings: Trainings) -> AsyncIterator[str]:
     """A snapshot whenever the log or the process has changed."""
     live = Live(path)
     before, silent = None, 0.0

@@ -50,7 +50,8 @@ export async function renderRun(place, name) {
 
   function draw(now) {
     const alive = now.running || now.process?.alive;
-    const label = alive ? (now.step ? "running" : "starting") : whole.state === "running" || whole.state === "starting" ? "ended" : whole.state;
+    const failed = now.process && !now.process.alive && now.process.code && now.process.code !== 130;
+    const label = alive ? (now.step ? "running" : "starting") : failed ? "failed" : whole.state === "running" || whole.state === "starting" ? "ended" : whole.state;
     replace(state, stateBadge(label));
     replace(actions, alive ? (now.process?.alive ? h("button", { onclick: () => act("stop", "Stopping: it saves itself first") }, "Stop") : null)
       : now.there && whole.state !== "empty" ? h("button", { onclick: () => act("resume", "Resuming from the newest checkpoint") }, "Resume") : null);
@@ -70,7 +71,6 @@ export async function renderRun(place, name) {
     ratio.draw(Object.entries(now.ratios).filter(([key]) => key.endsWith("weight")).map(([key, [steps, values]], i) => ({ name: key, steps, values, color: i % 8 })));
     drawSamples(now.samples);
     replace(findings, now.findings.length ? findingList([...now.findings].reverse()) : h("p.soft", "Nothing to remark so far."));
-    const failed = now.process && !now.process.alive && now.process.code && now.process.code !== 130;
     const silent = !now.there;
     replace(output, (failed || (silent && now.process)) && now.process.lines.length
       ? h("div.stack", failed && problem(new Error(now.process.lines.filter((text) => text.includes("error:")).at(-1) ?? `it ended with exit code ${now.process.code}`)), h("pre.code", now.process.lines.slice(-12).join("\n"))) : null);
