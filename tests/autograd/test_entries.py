@@ -16,7 +16,9 @@ def test_every_entry_of_every_input() -> None:
     dy = rng.normal(size=(2, 4))
     check = check_entries(ops.linear, x, W, b, seeds=[dy])
     assert np.allclose(check.outputs[0], x @ W.T + b)
-    for grad, difference, exact in zip(check.grads, check.differences, (dy @ W, dy.T @ x, dy.sum(0)), strict=True):
+    for grad, difference, exact in zip(
+        check.grads, check.differences, (dy @ W, dy.T @ x, dy.sum(0)), strict=True
+    ):
         assert np.allclose(grad, exact) and np.allclose(difference, exact)
     assert check.error < 1e-9
 

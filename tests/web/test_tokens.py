@@ -35,7 +35,10 @@ def test_every_kind_of_tokenizer_that_can_be_learned_is_there() -> None:
 
 
 def test_a_plain_text_comes_back_whole(ask: Any) -> None:
-    found = {each["name"]: each for each in ask("/api/tokens/pieces", text="print the value", size=600)["tokenizers"]}
+    found = {
+        each["name"]: each
+        for each in ask("/api/tokens/pieces", text="print the value", size=600)["tokenizers"]
+    }
     assert found["Byte pairs"]["lossless"] and found["Characters"]["per_token"] == 1
     assert not found["Words"]["error"]
 
@@ -48,7 +51,9 @@ def test_merges_are_those_of_training(ask: Any) -> None:
     found = ask("/api/tokens/merges", text="low lower lowest low")
     steps = list(trace(["low", "lower", "lowest", "low"]))
     assert [each["words"] for each in found["steps"]] == [step.words for step in steps]
-    assert [(tuple(each["pair"]), each["count"]) for each in found["steps"]] == [(s.pair, s.count) for s in steps]
+    assert [(tuple(each["pair"]), each["count"]) for each in found["steps"]] == [
+        (s.pair, s.count) for s in steps
+    ]
     assert found["start"][0] == ["l", "o", "w"] and found["counts"] == [2, 1, 1] and found["alphabet"] == 7
     names: dict[str, Any] = {}
     exec(found["python"], names)

@@ -51,7 +51,11 @@ def check_entries(fn: Callable[..., Any], *inputs: Any, seeds: Sequence[Any] | N
     positions = [i for i, a in enumerate(args) if differentiable(a)]
     with backend("reference"):
         outputs = outputs_of(fn, args)
-        given = [np.ones_like(y) for y in outputs] if seeds is None else [np.asarray(v, np.float64) for v in seeds]
+        given = (
+            [np.ones_like(y) for y in outputs]
+            if seeds is None
+            else [np.asarray(v, np.float64) for v in seeds]
+        )
         if [v.shape for v in given] != [y.shape for y in outputs]:
             shapes = ", ".join(str(y.shape) for y in outputs)
             raise ShapeError(

@@ -29,7 +29,9 @@ from chainrule.suggest import closest
 
 SHARED = ("train", "tune")  # commands that several processes can work on
 ANOTHER = 10.0  # seconds in which the first rank says what is wrong
-HEARD = 1.0  # seconds in which `mpiexec` passes on what a rank has said: what it still holds at an abort is lost
+HEARD = (
+    1.0  # seconds in which `mpiexec` passes on what a rank has said: what it still holds at an abort is lost
+)
 PLAIN = (
     "gpt",
     "llama",

@@ -121,7 +121,9 @@ def _line(statement: ast.stmt, *, last: bool) -> tuple[str, ast.expr]:
         case ast.Expr():
             rule = "only the last line may be without a name: h = ..."
             raise ConfigError(f"expression: {ast.unparse(statement)} is not used ({rule})")
-    raise ConfigError(f"expression: {ast.unparse(statement)!r} (must be numbers, names, + - * / ** and functions)")
+    raise ConfigError(
+        f"expression: {ast.unparse(statement)!r} (must be numbers, names, + - * / ** and functions)"
+    )
 
 
 def _checked(node: ast.expr) -> ast.expr:
@@ -148,7 +150,9 @@ def _checked(node: ast.expr) -> ast.expr:
             _checked(inner)
             return node
         case ast.Call(func=ast.Name(id=name)):
-            raise ConfigError(f"expression: {name}(...) (must be a function of one number: {', '.join(FUNCTIONS)})")
+            raise ConfigError(
+                f"expression: {name}(...) (must be a function of one number: {', '.join(FUNCTIONS)})"
+            )
     raise ConfigError(f"expression: {ast.unparse(node)!r} (must be numbers, names, + - * / ** and functions)")
 
 

@@ -40,7 +40,12 @@ def create_app(folder: Path = Path("runs")) -> FastAPI:
     app.add_middleware(Guard)
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
     _errors(app)
-    for router in (answers.routes(jobs), run_routes.routes(jobs, runs, trainings), tokens.routes(jobs), calculus.routes(jobs)):
+    for router in (
+        answers.routes(jobs),
+        run_routes.routes(jobs, runs, trainings),
+        tokens.routes(jobs),
+        calculus.routes(jobs),
+    ):
         app.include_router(router)
     _pages(app)
     return app

@@ -19,7 +19,11 @@ KINDS: tuple[tuple[str, str, str], ...] = (
     ("Word pieces", "Pieces inside words, as in BERT.", "WordPieceTokenizer.train(corpus, size)"),
     ("Textbook BPE", "Merges of characters inside words.", "TextbookBPETokenizer.train(corpus, size)"),
     ("Words", "The most frequent words.", "WordTokenizer.train(corpus, size)"),
-    ("Lowercase words", "Frequent words in lower case, for word vectors.", "LowercaseWordTokenizer.train(corpus, max_size=size)"),
+    (
+        "Lowercase words",
+        "Frequent words in lower case, for word vectors.",
+        "LowercaseWordTokenizer.train(corpus, max_size=size)",
+    ),
 )
 CORPUS = data.corpora.DEFAULT
 SIZES = (300, 8000)
@@ -55,7 +59,8 @@ def pieces(given: str, size: int, tell: Tell) -> dict[str, Any]:
         "corpus": CORPUS,
         "text": given,
         "tokenizers": [
-            {"name": name, "about": about, "call": call} | _shown(made[name], given) for name, about, call in KINDS
+            {"name": name, "about": about, "call": call} | _shown(made[name], given)
+            for name, about, call in KINDS
         ],
         "python": _program(given, size),
     }

@@ -18,7 +18,16 @@ from chainrule.errors import ConfigError
 
 
 def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "chainrule.cli", "studio", str(tmp_path / "runs"), "--no-open", "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "chainrule.cli",
+        "studio",
+        str(tmp_path / "runs"),
+        "--no-open",
+        "--port",
+        "0",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())

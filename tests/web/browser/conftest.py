@@ -1,4 +1,4 @@
-"""A real browser on a real server: Debian's chromium, driven by Playwright. Without chromium these tests are skipped."""
+"""A real browser on a real server: the system's chromium, driven by Playwright; without it these tests are skipped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def address(runs: Path) -> Iterator[str]:
     bound = listening(0)
-    server = uvicorn.Server(uvicorn.Config(create_app(runs), log_level="warning", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(runs), log_level="warning", timeout_graceful_shutdown=1)
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     while not server.started:
@@ -61,7 +63,10 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     wrong: list[str] = []
     found.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
     found.on("pageerror", lambda error: wrong.append(str(error)))
-    found.on("request", lambda request: request.url.startswith((address, "data:", "blob:")) or wrong.append(request.url))
+    found.on(
+        "request",
+        lambda request: request.url.startswith((address, "data:", "blob:")) or wrong.append(request.url),
+    )
     found.set_default_timeout(15_000)
     yield found
     context.close()

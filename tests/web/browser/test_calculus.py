@@ -65,7 +65,9 @@ def test_an_op_is_edited_and_its_numbers_are_the_librarys(page: Any, fits: Any) 
     page.wait_for_url("**x.1=2.5**")
     page.wait_for_selector('[data-array="y"]')
     page.wait_for_selector("[aria-busy]", state="detached")
-    x = np.array([float(each.input_value()) for each in page.locator('[data-array="x"] input').all()]).reshape(3, 4)
+    x = np.array(
+        [float(each.input_value()) for each in page.locator('[data-array="x"] input').all()]
+    ).reshape(3, 4)
     assert x[0, 1] == 2.5
     assert numbers(page, "y") == pytest.approx(np.ravel(ops.softmax(x)))
     assert numbers(page, "dx") == pytest.approx(numbers(page, "nx"), abs=1e-9)

@@ -17,7 +17,12 @@ def test_a_run_shows_the_numbers_of_its_log(page: Any, fits: Any, runs: Path) ->
         shown = page.locator(f'[data-fact="{name}"]').get_attribute("data-value")
         assert float(shown) == history.series(name)[-1][1]
     assert page.locator(".chart svg").count() == 4
-    assert page.locator("blockquote").inner_text().strip() == history.records[-1].get("sample", [r for r in history.records if "sample" in r][-1]["sample"]).strip()
+    assert (
+        page.locator("blockquote").inner_text().strip()
+        == history.records[-1]
+        .get("sample", [r for r in history.records if "sample" in r][-1]["sample"])
+        .strip()
+    )
     page.click("text=Examine the newest checkpoint")
     page.wait_for_selector('[data-code="weights_ok"]')
     fits()

@@ -12,8 +12,13 @@ def test_pieces(page: Any, fits: Any) -> None:
     page.goto("/tokens")
     page.fill("textarea", "Numbers: 3.14 <b>bold</b>")
     page.wait_for_url("**bold**")
-    page.wait_for_selector('[data-tokenizer="Byte pairs"] [data-piece="Num"], [data-tokenizer="Byte pairs"] [data-piece="N"]')
-    ids = [int(each.get_attribute("data-id")) for each in page.locator('[data-tokenizer="Byte pairs"] .piece').all()]
+    page.wait_for_selector(
+        '[data-tokenizer="Byte pairs"] [data-piece="Num"], [data-tokenizer="Byte pairs"] [data-piece="N"]'
+    )
+    ids = [
+        int(each.get_attribute("data-id"))
+        for each in page.locator('[data-tokenizer="Byte pairs"] .piece').all()
+    ]
     tokenizer = cr.text.BPETokenizer.train(cr.data.load("pydoc").text, 1000)
     assert ids == tokenizer.encode("Numbers: 3.14 <b>bold</b>").tolist()
     assert page.locator("main b >> text=bold").count() == 0  # text is text
@@ -27,7 +32,10 @@ def test_merges_are_stepped(page: Any, fits: Any) -> None:
     page.locator('[aria-label^="Merges."]').focus()
     page.keyboard.press("ArrowRight")
     step = list(trace(["low", "lower", "lowest"], 2))[-1]
-    words = [[each.get_attribute("data-piece") for each in word.locator(".piece").all()] for word in page.locator(".word").all()]
+    words = [
+        [each.get_attribute("data-piece") for each in word.locator(".piece").all()]
+        for word in page.locator(".word").all()
+    ]
     assert words == step.words
     assert "step=2" in page.url
     fits()

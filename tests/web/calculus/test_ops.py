@@ -66,7 +66,11 @@ def test_ids_can_be_edited(ask: Any) -> None:
     ("path", "params", "said"),
     [
         ("/api/ops/sofmax", {}, "op: no op 'sofmax'"),
-        ("/api/ops/softmax/check", {"x.99": "1"}, "x.99 is '1' (must be a finite number at a place from 0 to 11)"),
+        (
+            "/api/ops/softmax/check",
+            {"x.99": "1"},
+            "x.99 is '1' (must be a finite number at a place from 0 to 11)",
+        ),
         ("/api/ops/softmax/check", {"x.0": "nan"}, "x.0 is 'nan'"),
         ("/api/ops/softmax/check", {"axis": "__import__('os')"}, "axis is"),
         ("/api/ops/softmax/check", {"axis": "7"}, "axis 7 is out of bounds"),

@@ -58,7 +58,9 @@ def test_what_is_no_run_here_is_refused(ask: Any, runs: Path, name: str) -> None
 
 
 def test_one_run_cannot_be_compared(ask: Any, runs: Path) -> None:
-    assert ask("/api/runs-compare", status=400, run="one") == {"error": "compare: must be two different runs or more"}
+    assert ask("/api/runs-compare", status=400, run="one") == {
+        "error": "compare: must be two different runs or more"
+    }
 
 
 def test_a_path_that_leaves_the_directory_is_refused(runs: Path) -> None:

@@ -26,7 +26,9 @@ def test_the_words_of_the_command(tmp_path: Path) -> None:
     assert words[5:7] == ["--budget", "120"] and words[-4:] == ["--n-layer", "2", "--lr", "0.01"]
 
 
-def test_the_forecast_is_the_doctors(ask: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_forecast_is_the_doctors(
+    ask: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     options = {"n_layer": "1", "n_head": "2", "n_embd": "16", "block_size": "16", "batch_size": "4"}
     form = {"family": "gpt", "data": text, "steps": "10", "options": options}
@@ -73,6 +75,8 @@ def test_forms_that_are_refused(ask: Any, path: str, change: dict[str, Any], sai
         ({"steps": "0"}, "max_steps"),
     ],
 )
-def test_what_the_command_would_refuse_is_said_in_its_words(ask: Any, text: str, change: dict[str, Any], said: str) -> None:
+def test_what_the_command_would_refuse_is_said_in_its_words(
+    ask: Any, text: str, change: dict[str, Any], said: str
+) -> None:
     form = {"family": "gpt", "data": text, "steps": "10", "options": {}} | change
     assert said in ask("/api/train/forecast", form, status=400)["error"]

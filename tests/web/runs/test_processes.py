@@ -33,7 +33,9 @@ def test_a_training_is_started_stopped_and_resumed(tmp_path: Path) -> None:
     with TestClient(create_app(folder), base_url="http://localhost") as client:
 
         def line() -> Any:
-            return next((each for each in client.get("/api/runs").json()["runs"] if each["name"] == "fox"), None)
+            return next(
+                (each for each in client.get("/api/runs").json()["runs"] if each["name"] == "fox"), None
+            )
 
         assert client.post("/api/train", json=form).json() == {"name": "fox"}
         again = client.post("/api/train", json=form)

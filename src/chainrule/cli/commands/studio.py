@@ -64,4 +64,8 @@ def listening(port: int | None) -> socket.socket:
         except OSError as error:
             bound.close()
             reason = error
-    raise ConfigError("studio: ", Setting("port"), f" is {port} ({(reason.strerror or str(reason)).lower()}; choose another)")
+    raise ConfigError(
+        "studio: ",
+        Setting("port"),
+        f" is {port} ({(reason.strerror or str(reason)).lower()}; choose another)",
+    )

@@ -38,9 +38,7 @@ USUAL = (2.0, -3.0, 0.5, 1.0, -1.0, 4.0)  # values of variables that were not gi
 def of_expression(text: str, given: Mapping[str, float]) -> dict[str, Any]:
     """Everything the view shows of one expression; variables without a value get a usual one."""
     found = Expression.read(text)
-    values = {
-        name: float(given.get(name, USUAL[i % len(USUAL)])) for i, name in enumerate(found.variables)
-    }
+    values = {name: float(given.get(name, USUAL[i % len(USUAL)])) for i, name in enumerate(found.variables)}
     root = found.graph(values)[found.root]
     nodes = root.graph()
     if len(nodes) > MAX_NODES:
@@ -77,7 +75,9 @@ def _node(node: Value, number: Mapping[Value, int]) -> dict[str, Any]:
     return {"label": node.label, "op": node.op, "data": node.data, "grad": node.grad, "children": children}
 
 
-def _drawn(root: Value, number: Mapping[Value, int]) -> tuple[list[list[dict[str, Any]]], list[list[list[int]]]]:
+def _drawn(
+    root: Value, number: Mapping[Value, int]
+) -> tuple[list[list[dict[str, Any]]], list[list[list[int]]]]:
     """Columns of places (a node, or the bend of a long edge) with heights in boxes; edges as places they pass."""
     layout = arrange(root, node_size=1.0, bend_size=0.15, gap=0.35)
     at = {place: [i, j] for i, column in enumerate(layout.columns) for j, place in enumerate(column)}

@@ -80,14 +80,18 @@ def checked(name: str, example: int = 0, edits: Mapping[str, str] | None = None)
     for key in left:
         label, _, place = key.partition(".")
         if label not in labels:
-            raise ConfigError(f"{name}: nothing is called {label!r} (there are {', '.join([*names, *constants, *labels])})")
+            raise ConfigError(
+                f"{name}: nothing is called {label!r} (there are {', '.join([*names, *constants, *labels])})"
+            )
         _set(name, seeds[labels.index(label)], label, place, str((edits or {})[key]))
     check = check_entries(call, *args, seeds=seeds)
     return {
         "inputs": [
             {"name": label, "value": _plain(value), "shape": _shape(value), "kind": _kind(value)}
             | {"grad": _plain(grad), "difference": _plain(difference)}
-            for label, value, grad, difference in zip(names, args, check.grads, check.differences, strict=True)
+            for label, value, grad, difference in zip(
+                names, args, check.grads, check.differences, strict=True
+            )
         ],
         "constants": [
             {"name": key, "value": _literal(value), "array": _array(value), "editable": _simple(value)}
@@ -112,7 +116,9 @@ def _examples(op: Op) -> list[Example]:
 def _rounded(op: Op, example: Example) -> Example:
     args = tuple(np.round(a, 2) if getattr(a, "dtype", None) == np.float64 else a for a in example.args)
     sums = [np.allclose(np.sum(a, -1), 1) for a in example.args if _kind(a) == "float" and np.ndim(a)]
-    return example if any(sums) else Example(args, dict(example.kwargs))  # rows of probabilities must sum to 1
+    return (
+        example if any(sums) else Example(args, dict(example.kwargs))
+    )  # rows of probabilities must sum to 1
 
 
 def _edited(
@@ -158,9 +164,13 @@ def _value(op: str, label: str, text: str) -> Any:
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise ConfigError(f"{op}: {label} is {text[:40]!r} (must be a number, a tuple, True, False or None)") from None
+        raise ConfigError(
+            f"{op}: {label} is {text[:40]!r} (must be a number, a tuple, True, False or None)"
+        ) from None
     if not _simple(value):
-        raise ConfigError(f"{op}: {label} is {text[:40]!r} (must be a number, a word, a tuple of numbers or None)")
+        raise ConfigError(
+            f"{op}: {label} is {text[:40]!r} (must be a number, a word, a tuple of numbers or None)"
+        )
     return value
 
 
@@ -173,13 +183,19 @@ def _argument_names(op: Op, count: int) -> list[str]:
     given = [p for p in inspect.signature(op.forward).parameters.values() if p.kind is not p.KEYWORD_ONLY]
     names = [p.name for p in given if p.kind is not p.VAR_POSITIONAL]
     more = [p.name for p in given if p.kind is p.VAR_POSITIONAL]
-    return [*names, *(f"{more[0]}{i + 1}" for i in range(count - len(names)))][:count] if more else names[:count]
+    return (
+        [*names, *(f"{more[0]}{i + 1}" for i in range(count - len(names)))][:count] if more else names[:count]
+    )
 
 
 def _defaults(op: Op) -> dict[str, Any]:
     """Constants that can be left out; those that are None stand for nothing."""
     given = [p for p in inspect.signature(op.forward).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    return {p.name: p.default for p in given if p.default is not p.empty and p.default is not None and _simple(p.default)}
+    return {
+        p.name: p.default
+        for p in given
+        if p.default is not p.empty and p.default is not None and _simple(p.default)
+    }
 
 
 def _family(op: Op) -> str:
@@ -236,7 +252,7 @@ def _program(op: Op, names: list[str], args: list[Any], constants: dict[str, Any
     usual = _defaults(op)
     chosen = {key: value for key, value in constants.items() if key not in usual or usual[key] != value}
     called = ", ".join([*names, *(f"{key}={_literal(value)}" for key, value in chosen.items())])
-    upstream = ", ".join(map(_literal, seeds))
+    given, upstream = ", ".join(names), ", ".join(map(_literal, seeds))
     return "\n".join(
         [
             "import numpy as np",
@@ -245,7 +261,7 @@ def _program(op: Op, names: list[str], args: list[Any], constants: dict[str, Any
             "",
             *inputs,
             "",
-            f"check = check_entries(lambda {', '.join(names)}: ops.{op.name}({called}), {', '.join(names)}, seeds=[{upstream}])",
+            f"check = check_entries(lambda {given}: ops.{op.name}({called}), {given}, seeds=[{upstream}])",
             "print(*check.outputs)",
             "print(*check.grads)",
             'print(f"largest error against central differences: {check.error:.1e}")',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -37,11 +37,13 @@ def code_of(op: Op) -> list[dict[str, Any]]:
         _collect(function, found)
     shown = {function: _shown(function) for function in found}
     pair = (inspect.unwrap(op.forward), inspect.unwrap(op.backward))
-    return [each for function, each in shown.items() if function in pair or any(l["tags"] for l in each["lines"])]
+    return [
+        each for function, each in shown.items() if function in pair or any(l["tags"] for l in each["lines"])
+    ]
 
 
-def _collect(function: Callable[..., Any], found: dict[FunctionType, None]) -> None:
-    function = inspect.unwrap(function)
+def _collect(function: Any, found: dict[FunctionType, None]) -> None:
+    function = inspect.unwrap(function) if callable(function) else None
     if not isinstance(function, FunctionType) or function in found:
         return
     if not function.__module__.startswith("chainrule.ops"):

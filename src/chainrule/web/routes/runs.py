@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 from fastapi.responses import StreamingResponse
@@ -36,7 +36,7 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
         return await answer(jobs, work)
 
     @router.get("/runs-compare")
-    async def compared(run: list[str] = Query(default=[])) -> Any:
+    async def compared(run: Annotated[list[str], Query()]) -> Any:
         return await answer(jobs, lambda tell: runs.compared(run))
 
     @router.get("/train")
@@ -45,12 +45,12 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
         return {"families": FAMILIES, "options": OPTIONS, "corpora": corpora, "quick": QUICK}
 
     @router.post("/train/forecast")
-    async def forecast(form: dict[str, Any] = Body(...)) -> Any:
+    async def forecast(form: Annotated[dict[str, Any], Body()]) -> Any:
         plan = Plan.of(form)
         return await answer(jobs, plan.forecast)
 
     @router.post("/train")
-    async def start(form: dict[str, Any] = Body(...)) -> Any:
+    async def start(form: Annotated[dict[str, Any], Body()]) -> Any:
         plan = Plan.of(form)
         return {"name": await asyncio.to_thread(trainings.start, plan)}
 

@@ -22,7 +22,9 @@ class Runs:
     def path(self, name: str) -> Path:
         """The directory of a run, which must be inside ours."""
         path = self.folder / name
-        inside = path.resolve().is_relative_to(self.folder.resolve()) and path.resolve() != self.folder.resolve()
+        inside = (
+            path.resolve().is_relative_to(self.folder.resolve()) and path.resolve() != self.folder.resolve()
+        )
         if not name or not inside:
             raise ConfigError(f"run {name[:80]!r}: not in {self.folder} (must be the name of a run there)")
         return path
@@ -34,7 +36,11 @@ class Runs:
         if not files.log.is_file():
             raise ConfigError(f"run {name[:80]!r}: not in {self.folder} (see the list of runs)")
         saved = files.saved()
-        stamp = (saved[-1].name if saved else "", files.busy, files.environment.exists() and files.environment.stat().st_mtime_ns)
+        stamp = (
+            saved[-1].name if saved else "",
+            files.busy,
+            files.environment.exists() and files.environment.stat().st_mtime_ns,
+        )
         if path not in self._known or self._known[path][0] != stamp:
             self._known[path] = (stamp, History.of(path))
         return replace(self._known[path][1], records=read(files.log))
@@ -43,9 +49,15 @@ class Runs:
         """All runs, the one that was written to last first."""
         if not self.folder.is_dir():
             return []
-        logs = [log for log in self.folder.rglob(RunFolder(self.folder).log.name) if not log.parent.name.startswith(".")]
+        logs = [
+            log
+            for log in self.folder.rglob(RunFolder(self.folder).log.name)
+            if not log.parent.name.startswith(".")
+        ]
         ordered = sorted(logs, key=lambda log: -log.stat().st_mtime)
-        return [log.parent.relative_to(self.folder).as_posix() for log in ordered if log.parent != self.folder]
+        return [
+            log.parent.relative_to(self.folder).as_posix() for log in ordered if log.parent != self.folder
+        ]
 
     def listed(self) -> list[dict[str, Any]]:
         """A line for each run."""
@@ -72,7 +84,11 @@ class Runs:
         found = [self.history(name) for name in names]
         return {
             "runs": [
-                {"name": name, **facts(history), **{key: history.series(key) for key in ("loss", "validation")}}
+                {
+                    "name": name,
+                    **facts(history),
+                    **{key: history.series(key) for key in ("loss", "validation")},
+                }
                 for name, history in zip(names, found, strict=True)
             ],
             "settings": _plain(different([history.settings for history in found])),
@@ -82,7 +98,10 @@ class Runs:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value if isinstance(value, list | int | float | str | None) else str(value) for key, value in values.items()}
+    return {
+        key: value if isinstance(value, list | int | float | str | None) else str(value)
+        for key, value in values.items()
+    }
 
 
 def _program(folders: list[Path]) -> str:

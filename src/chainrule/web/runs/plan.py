@@ -47,13 +47,17 @@ class Plan:
     @classmethod
     def of(cls, form: Mapping[str, Any]) -> Plan:
         """As the page sends it; everything is text."""
-        texts = {key: str(form.get(key) or "").strip() for key in ("family", "data", "name", "budget", "steps")}
+        texts = {
+            key: str(form.get(key) or "").strip() for key in ("family", "data", "name", "budget", "steps")
+        }
         given = form.get("options") or {}
         if not isinstance(given, Mapping):
             raise ConfigError("train: options must be names with values")
         options = {str(key): str(value).strip() for key, value in given.items() if str(value).strip()}
         if texts["family"] not in FAMILIES:
-            raise ConfigError(f"train: no family {texts['family'][:40]!r} (must be one of {', '.join(FAMILIES)})")
+            raise ConfigError(
+                f"train: no family {texts['family'][:40]!r} (must be one of {', '.join(FAMILIES)})"
+            )
         if not texts["data"] or texts["data"].startswith("-"):
             raise ConfigError(f"train: data is {texts['data'][:80]!r} (must be a corpus or a path)")
         if texts["name"] and not NAME.fullmatch(texts["name"]):
@@ -68,7 +72,9 @@ class Plan:
     def words(self, folder: Path) -> list[str]:
         """What follows `chainrule`."""
         length = ["--budget", self.budget] if self.budget else ["--max-steps", self.steps]
-        chosen = [word for key, value in self.options.items() for word in (f"--{key.replace('_', '-')}", value)]
+        chosen = [
+            word for key, value in self.options.items() for word in (f"--{key.replace('_', '-')}", value)
+        ]
         looks = [word for key, value in EVERY.items() for word in (f"--{key}", str(value))]
         return ["train", self.family, self.data, "--out", str(folder), *length, *looks, *chosen]
 
@@ -97,7 +103,11 @@ class Plan:
         return {
             "model": type(run.model).__name__,
             "parameters": run.model.count(),
-            "sizes": {key: value for key, value in vars(run.model.config).items() if isinstance(value, int | float | str)},
+            "sizes": {
+                key: value
+                for key, value in vars(run.model.config).items()
+                if isinstance(value, int | float | str)
+            },
             "data": run.task.amount(),
             "findings": [said(finding) for finding in found],
         }

@@ -68,7 +68,9 @@ class Trainings:
         """Let a training save itself and end, as Ctrl-C does."""
         training = self._known.get(name)
         if training is None or training.process.poll() is not None:
-            raise ConfigError(f"run {name}: was not started here, or has ended (stop it where it was started)")
+            raise ConfigError(
+                f"run {name}: was not started here, or has ended (stop it where it was started)"
+            )
         training.process.send_signal(signal.SIGINT)
 
     def state(self, name: str) -> dict[str, Any] | None:
@@ -78,7 +80,11 @@ class Trainings:
 
     def waiting(self) -> list[str]:
         """Runs whose process lives and that have no directory yet."""
-        return [name for name in self._known if self._alive(name) and not RunFolder(self.folder / name).log.exists()]
+        return [
+            name
+            for name in self._known
+            if self._alive(name) and not RunFolder(self.folder / name).log.exists()
+        ]
 
     def close(self) -> None:
         """Stop all of them; they save themselves."""
