@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.cli import COMMANDS
 from chainrule.cli.args.options import options_of
 from chainrule.cli.args.reader import read
-from chainrule.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = [p for p in sorted((ROOT / "docs").rglob("*.md")) if not {"_build", "_generated"} & set(p.parts)]

@@ -22,6 +22,7 @@ from benchmarks.recipes.commands import RESULTS, chainrule
 from benchmarks.recipes.prose import prose
 from benchmarks.report import cpu_name, markdown
 from chainrule.data import read_labeled
+from chainrule.runs.seeds import Spread
 
 SIZES = "--n-layer 2 --n-head 4 --n-embd 128 --n-hidden 512 --block-size 64 --norm pre"
 MAKE = {  # a file or directory of the work, and the command that makes it
@@ -82,7 +83,7 @@ def main() -> None:
                 results = [tested(line, test, Path(place), seed) for seed in range(1, args.seeds + 1)]
                 accuracies = [accuracy for accuracy, _ in results]
                 seconds = statistics.median(seconds for _, seconds in results)
-                mean = f"{statistics.mean(accuracies):.1%}"
+                mean = f"{Spread.of(accuracies):.1%}"
                 rows.append([task, name, mean, " ".join(f"{a:.1%}" for a in accuracies), f"{seconds:.0f} s"])
                 print(" | ".join(rows[-1]), flush=True)
     today = f"Written on {datetime.date.today()}, {cpu_name()}; a new run replaces this file."

@@ -19,6 +19,7 @@ from benchmarks.harness import command_line
 from benchmarks.recipes.commands import RESULTS, chainrule
 from benchmarks.report import cpu_name, markdown
 from chainrule.data import Labeled, Split, read_labeled
+from chainrule.runs.seeds import Spread
 
 MODELS = {
     "bag of words": "train bow-classifier {train}",
@@ -80,7 +81,7 @@ def main() -> None:
                 results = [tested(command, test, Path(place), seed) for seed in range(1, args.seeds + 1)]
                 accuracies = [accuracy for accuracy, _ in results]
                 seconds = statistics.median(seconds for _, seconds in results)
-                mean = f"{statistics.mean(accuracies):.1%}"
+                mean = f"{Spread.of(accuracies):.1%}"
                 rows.append([task, name, mean, " ".join(f"{a:.1%}" for a in accuracies), f"{seconds:.0f} s"])
                 print(" | ".join(rows[-1]), flush=True)
     today = f"Written on {datetime.date.today()}, {cpu_name()}; a new run replaces this file."

@@ -12,7 +12,6 @@ import datetime
 import json
 import os
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 from benchmarks.harness import ROOT, command_line
 from benchmarks.report import cpu_name, markdown
 from chainrule.data import load_pairs
+from chainrule.runs.seeds import Spread
 
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -150,10 +150,10 @@ def report(recipe: Recipe, found: dict[str, list[float]]) -> str:
     command = "\n".join(f"    chainrule {line}" for line in lines if line)
     seeds = range(1, 1 + len(found["seconds"]))
     rows = [
-        [measure, f"{statistics.mean(values):.4f}", *(f"{value:.4f}" for value in values)]
+        [measure, str(Spread.of(values)), *(f"{value:.4f}" for value in values)]
         for measure, values in found.items()
     ]
-    table = markdown(["", "mean", *(f"seed {seed}" for seed in seeds)], rows)
+    table = markdown(["", "mean ± standard error", *(f"seed {seed}" for seed in seeds)], rows)
     today = f"Written on {datetime.date.today()}, {cpu_name()}; a new run replaces this file."
     return "\n\n".join([f"# {recipe.about}", today, command, table]) + "\n"
 

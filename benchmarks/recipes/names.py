@@ -11,7 +11,6 @@ choosing (dev), one to read once at the end of each model (test).
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from collections.abc import Callable
 
@@ -38,6 +37,7 @@ from chainrule.models import (
 )
 from chainrule.optim import SGD, Adam, AdamW, choose, cosine, sweep
 from chainrule.random import generator
+from chainrule.runs.seeds import Spread
 from chainrule.text import CharTokenizer
 
 BATCH = 512  # names per update
@@ -202,7 +202,8 @@ def transformers(names: Names, steps: int, seeds: list[int]) -> None:
         losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
         say("GPT, 4 layers of width 96", gpt.count(), seed=seed, **losses, seconds=round(seconds, 1))
         tests.append(losses["test"])
-    say(f"GPT, mean of {len(seeds)}", gpt.count(), test=statistics.mean(tests))
+    spread = Spread.of(tests)
+    say(f"GPT, mean of {len(seeds)}", gpt.count(), test=spread.mean, standard_error=spread.error)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from chainrule.autograd.capture import capture
     from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
+    from chainrule.autograd.intervene import intervene
     from chainrule.autograd.recompute import checkpoint
     from chainrule.autograd.types import Array
     from chainrule.models import Model
@@ -110,8 +111,8 @@ lazy.names(
     __name__,
     "align autograd data doctor foundations generate inspect io lessons models native nn ops optim pipeline random "
     "runs scalar scaling tasks text train",
-    autograd="Op Param Parameters Tensor arange backend capture checkpoint gradcheck gradcheck_model no_grad ones "
-    "precision randn scope zeros",
+    autograd="Op Param Parameters Tensor arange backend capture checkpoint gradcheck gradcheck_model intervene no_grad "
+    "ones precision randn scope zeros",
     native="get_threads set_threads",
     random="seed",
 )
@@ -125,6 +126,7 @@ __all__ = [
     "ChainruleError", "CheckpointError", "ConfigError", "DataError", "FormatError", "GradientError",
     "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "align", "arange", "backend", "capture",
     "checkpoint", "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model",
-    "inspect", "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "pipeline", "precision",
-    "randn", "runs", "save", "scalar", "scaling", "scope", "seed", "set_threads", "tasks", "text", "train", "zeros"
+    "inspect", "intervene", "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "pipeline",
+    "precision", "randn", "runs", "save", "scalar", "scaling", "scope", "seed", "set_threads", "tasks", "text",
+    "train", "zeros"
 ]  # fmt: skip

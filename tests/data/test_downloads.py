@@ -43,7 +43,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def pin(monkeypatch: pytest.MonkeyPatch, url: str, size: int = len(CONTENT)) -> None:
     sha256 = hashlib.sha256(CONTENT).hexdigest()
-    monkeypatch.setitem(NAMED, "names", Download("names", "MIT", url, size, sha256, by="line"))
+    monkeypatch.setitem(NAMED, "names", Download("names", "MIT", url, size, sha256, "few", by="line"))
 
 
 def test_a_corpus_is_fetched_once_and_found_by_name(

@@ -15,7 +15,7 @@ from tests.models.tuning.families import descend, made
 
 METHODS: list[Method] = [
     LoRA(rank=2, alpha=3.0), LoRA(rank=2, targets=("q", "k", "o", "mlp")), BottleneckAdapter(bottleneck=2),
-    Prefix(length=3), Prompt(length=2), BitFit(),
+    Prefix(length=3), Prompt(length=2), BitFit(), LoRA(rank=2, tokens=(9, 10)), Prompt(length=2, tokens=(10,)),
 ]  # fmt: skip
 FAMILIES = ("gpt", "llama", "neox", "bert-classifier", "seq2seq", "t5")
 
@@ -67,7 +67,9 @@ def test_names_and_ranks_are_those_of_transformers() -> None:
         ({"peft_type": "LORA", "use_dora": True}, "use_dora is True"),
         ({"peft_type": "LORA", "rank_pattern": {"q": 1}}, "rank_pattern is set"),
         ({"peft_type": "LORA", "init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'"),
-        ({"peft_type": "LORA", "trainable_token_indices": [1, 2]}, r"trainable_token_indices is \[1, 2\]"),
+        ({"peft_type": "LORA", "trainable_token_indices": [1, 99]}, r"is \[1, 99\] \(must be tokens of the base"),
+        ({"peft_type": "LORA", "trainable_token_indices": {"wte": [1], "x.lm_head": [2]}}, "must be the same tokens"),
+        ({"peft_type": "LORA", "trainable_token_indices": {"wpe": [1]}}, r"names the layer wpe \(must be among wte\)"),
         ({"peft_type": "LORA", "of_tomorrow": True}, r"of_tomorrow is True \(is not supported, must be left out"),
         ({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 2, "of_tomorrow": 1}, "of_tomorrow is 1"),
         ({"peft_type": ["LORA"]}, "peft_type is "),

@@ -89,6 +89,10 @@ def embedding(rng: np.random.Generator) -> list[Example]:
     return [Example((rng.normal(size=(V, C)),), {"ids": rng.integers(0, V, size=(8, T))})]
 
 
+def put_rows(rng: np.random.Generator) -> list[Example]:
+    return [Example((rng.normal(size=(V, C)), rng.normal(size=(8, C))), {"ids": rng.permutation(V)[:8]})]
+
+
 def gather(rng: np.random.Generator) -> list[Example]:
     return [Example((rng.normal(size=(B, T, V)),), {"ids": rng.integers(0, V, size=(B, T))})]
 
@@ -232,6 +236,7 @@ LARGER: dict[str, Maker] = {
     "take_along_axis": take_along_axis,
     "getitem": getitem,
     "embedding": embedding,
+    "put_rows": put_rows,
     "gather": gather,
     "prelu": prelu,
     "cross_entropy": cross_entropy,

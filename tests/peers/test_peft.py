@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,54 @@ def test_peft_loads_ours(folder: Path, base: str, method: Method, request: Any) 
     assert distance(want, logits(theirs(folder, base))) > 1e-3  # or there would be nothing to compare
     again, _ = cr.load(saved)
     np.testing.assert_array_equal(again(IDS).numpy(), want)
+
+
+@pytest.mark.parametrize("base", SIZES)
+def test_rows_of_new_tokens_go_to_peft_and_come_back(folder: Path, tmp_path: Path, base: str) -> None:
+    """With a base that was made longer, and one of PEFT whose tokens are among those that are there."""
+    data = tmp_path / "talks.jsonl"
+    talks = [
+        [{"role": "user", "content": f"say {x}"}, {"role": "assistant", "content": x}] for x in "abcdefghi"
+    ]
+    data.write_text("".join(json.dumps({"messages": talk}) + "\n" for talk in talks), encoding="utf-8")
+    family = "llama" if base == "phi3" else base
+    settings = {"max_steps": 3, "batch_size": 2, "lr": 0.02, "warmup": 0, "save_every": 3, "eval_every": 3}
+    run = Run.new(
+        tmp_path / "run",
+        data,
+        TrainConfig(**settings),
+        family,
+        start=folder / base,
+        task="instruction",
+        method=LoRA(rank=2),
+    )
+    run.train()
+    want = run.model.eval()(IDS).numpy()
+    plain = theirs(folder, base)
+    plain.resize_token_embeddings(run.tokenizer.vocab_size, mean_resizing=False)
+    other = peft.PeftModel.from_pretrained(plain, tmp_path / "run" / "checkpoints" / "step_000003").eval()
+    assert distance(logits(other), want) <= TOLERANCE
+    new = torch.tensor([[*range(IDS.shape[1] - 4), *(run.method.tokens if run.method else ())]])
+    with torch.no_grad():
+        found = other(input_ids=new, attention_mask=torch.ones(new.shape)).logits.numpy()
+    assert distance(found, run.model(new.numpy()).numpy()) <= TOLERANCE
+
+    layers = {"gpt": "c_attn", "neox": "query_key_value", "llama": "q_proj", "phi3": "qkv_proj"}
+    tokens = {"trainable_token_indices": [3, 7], "target_modules": [layers[base]], "init_lora_weights": False}
+    changed = peft.get_peft_model(
+        theirs(folder, base), peft.LoraConfig(task_type="CAUSAL_LM", **tokens)
+    ).eval()
+    with torch.no_grad():
+        for name, param in changed.named_parameters():
+            if "trainable_tokens_delta" in name:
+                param += 0.1
+    changed.save_pretrained(tmp_path / "theirs")
+    model, _ = cr.load(tmp_path / "theirs")
+    ids = np.array([[1, 3, 7, 2, 3]])
+    with torch.no_grad():
+        want = changed(input_ids=torch.from_numpy(ids)).logits.numpy()
+        without = theirs(folder, base)(input_ids=torch.from_numpy(ids)).logits.numpy()
+    assert distance(model(ids).numpy(), want) <= TOLERANCE < 1e-3 < distance(without, want)
 
 
 THEIRS = [

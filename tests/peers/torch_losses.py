@@ -48,7 +48,11 @@ def cross_entropy(
     return reduced(losses * weights, reduction)
 
 
-def linear_cross_entropy(x: Tensor, W: Tensor, **constants: Any) -> Tensor:
+def linear_cross_entropy(
+    x: Tensor, W: Tensor, own: Tensor | None = None, *, row_ids: Any = None, **constants: Any
+) -> Tensor:
+    if own is not None:
+        W = W.index_copy(0, torch.as_tensor(row_ids), own)
     return cross_entropy(F.linear(x, W), **constants)
 
 

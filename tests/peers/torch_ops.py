@@ -164,6 +164,11 @@ def embedding(W: Tensor, *, ids: Any) -> Tensor:
 
 
 @peer
+def put_rows(W: Tensor, rows: Tensor, *, ids: Any) -> Tensor:
+    return W.index_copy(0, torch.as_tensor(ids), rows)
+
+
+@peer
 def gather(x: Tensor, *, ids: Any) -> Tensor:
     return torch.gather(x, -1, torch.as_tensor(ids)[..., None])[..., 0]
 

@@ -78,12 +78,13 @@ def test_multiply_adds_count_products_and_not_lookups() -> None:
     assert multiply_adds(NeuralNGram(NeuralNGramConfig(block_size=3, vocab_size=10))) == 30
 
 
-@pytest.mark.requirement("R-511")
+@pytest.mark.requirement("R-511", "R-514")
 def test_the_interval_is_students_and_the_table_has_size_and_loss() -> None:
     rung = Rung("x", 1, 1, 0.0, (1.0, 2.0, 3.0))
     assert rung.mean == 2 and rung.interval == pytest.approx(4.303 / math.sqrt(3))
     assert Rung("x", 1, 0, 0.0, (1.0,)).interval is None
-    assert "| x | 1 | 1 | 2.000 | ± 2.484 | 0.0 |" in table([rung])
+    assert "| x | 1 | 1 | 2.000 ± 0.577 | ± 2.484 | 0.0 |" in table([rung])
+    assert "| x | 1 | 0 | 1.000 | – | 0.0 |" in table([Rung("x", 1, 0, 0.0, (1.0,))])
 
 
 def test_a_short_text_and_bad_settings_are_refused() -> None:

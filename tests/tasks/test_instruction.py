@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from chainrule.cli.render.result import next_command
 from chainrule.data import Conversation, ConversationCorpus, load_conversations
 from chainrule.errors import ConfigError, DataError
 from chainrule.io.hf.pretrained import save_pretrained
+from chainrule.models import tuning
 from chainrule.models.suited import for_tuning, tuning_warning
-from chainrule.runs import Run
+from chainrule.models.tuning import BitFit, BottleneckAdapter, LoRA, Method, Prefix, Prompt
+from chainrule.models.tuning.parts import base_name
+from chainrule.runs import Run, checkpoint
 from chainrule.runs.load import open_model, task_of_run
 from chainrule.tasks import AnswerOptions, InstructionTask
 from chainrule.text import BPETokenizer, CharTokenizer, Conventions
@@ -36,6 +40,7 @@ CAPITALS = {
 TALKS = tuple(Conversation.of(f"Capital of {land}?", city) for land, city in CAPITALS.items())
 CORPUS = ConversationCorpus("capitals", "test", TALKS)
 TOKENIZER = CharTokenizer.train("".join(InstructionTask.texts(CORPUS, held_out=True)))
+IDS = np.arange(12)[None]
 SETTINGS = {"max_steps": 30, "batch_size": 4, "lr": 1e-2, "warmup": 3, "eval_every": 10, "save_every": 10}
 
 
@@ -261,33 +266,91 @@ def test_a_window_that_holds_no_answer_is_refused(tmp_path: Path) -> None:
         new_run(tmp_path, start=base(block_size=8))
 
 
+def tuned(folder: Path, method: Method, base_sizes: dict[str, Any], **settings: Any) -> tuple[Any, Run]:
+    """A base whose rows are as large as learned ones, and a run that tunes it."""
+    start = base(**base_sizes)
+    tables = {
+        name: 25 * array for name, array in start.state().items() if name.startswith(("wte", "lm_head"))
+    }
+    start.load(start.state() | tables)
+    save_pretrained(start, TOKENIZER, folder / "base")
+    config = TrainConfig(**SETTINGS | {"max_steps": 60, "lr": 3e-2} | settings)
+    places = folder / "run", written(folder), config, "gpt", None, folder / "base"
+    return start, Run.new(*places, task="instruction", method=method)
+
+
 @pytest.mark.requirement("R-386")
-def test_with_lora_the_base_stays_as_it_was(tmp_path: Path) -> None:
-    start = base()
-    start.load(start.state() | {"wte.weight": 25 * start.state()["wte.weight"]})  # as large as learned ones
-    save_pretrained(start, TOKENIZER, tmp_path / "base")
-    method = cr.models.tuning.LoRA(rank=4, targets=("q", "v", "o", "mlp"))
-    config = TrainConfig(**SETTINGS | {"max_steps": 60, "lr": 3e-2})
-    run = Run.new(
-        tmp_path / "run",
-        written(tmp_path),
-        config,
-        "gpt",
-        None,
-        tmp_path / "base",
-        task="instruction",
-        method=method,
-    )
-    fresh = {name: array.copy() for name, array in run.model.arrays().items()}
+@pytest.mark.parametrize("sizes", [{}, {"tied": False}])
+def test_with_lora_the_base_stays_as_it_was_and_rows_of_new_tokens_learn(
+    tmp_path: Path, sizes: dict[str, Any]
+) -> None:
+    start, run = tuned(tmp_path, LoRA(rank=4, targets=("q", "v", "o", "mlp")), sizes)
+    fresh, rows = run.model.state(), TOKENIZER.vocab_size
+    grown = cr.models.with_tokens(start, run.tokenizer.vocab_size, run.tokenizer.vocab_size - rows, 0).eval()
+    np.testing.assert_array_equal(run.model.eval()(IDS).numpy(), grown(IDS).numpy())
     answers = [run.trainer.batches.batch(step) for step in range(4)]
-    before = run.model.eval().mean_loss(answers)
+    before = run.model.mean_loss(answers)
     run.train()
     model, tokenizer = cr.load(run.folder)
     assert model.mean_loss(answers) < before - 0.5
+    tables = {"wte"} if not sizes else {"wte", "lm_head"}
+    learned = {f"{table}.token_rows" for table in tables}
     for name, array in model.arrays().items():
-        assert np.array_equal(array, fresh[name]) != ("lora" in name), name
-    rows = TOKENIZER.vocab_size
-    assert np.array_equal(model.arrays()["wte.weight"][:rows], start.arrays()["wte.weight"])
+        if name.removesuffix(".base.weight") in tables:
+            plain = start.arrays()[base_name(name)]
+            assert np.array_equal(array[:rows], plain) and not np.array_equal(array, fresh[name])
+        else:
+            assert np.array_equal(array, fresh[name]) != ("lora" in name or name in learned), name
     again, _ = cr.load(tmp_path / "base")
     assert all(np.array_equal(array, start.arrays()[name]) for name, array in again.arrays().items())
     assert tokenizer.conventions.chat_template == TEMPLATE
+
+
+@pytest.mark.parametrize(
+    "method", [LoRA(rank=2), BottleneckAdapter(bottleneck=2), Prefix(length=2), Prompt(length=2), BitFit()]
+)
+def test_the_adapter_holds_rows_of_new_tokens_and_no_table(
+    tmp_path: Path, method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, run = tuned(tmp_path, method, {}, max_steps=10)
+    added = run.tokenizer.vocab_size - TOKENIZER.vocab_size
+    new = tuple(range(TOKENIZER.vocab_size, run.tokenizer.vocab_size))
+    assert run.method == replace(method, tokens=new) and added > 1
+    plain = method.n_params(start)
+    assert run.model.count(trainable=True) == plain + added * start.config.n_embd
+    interrupt(run, 5, monkeypatch)
+    Run.resume(run.folder).train()
+    loaded, _ = cr.load(run.folder / "checkpoints" / "step_000010")
+    saved = checkpoint.load(run.folder / "checkpoints" / "step_000010").adapter_model
+    shapes = [np.shape(array) for array in saved.values()]
+    assert (added, start.config.n_embd) in shapes and run.model.config.vocab_size not in map(max, shapes)
+    (tmp_path / "whole").mkdir()
+    whole = tuned(tmp_path / "whole", method, {}, max_steps=10)[1]
+    whole.train()
+    np.testing.assert_array_equal(loaded(IDS).numpy(), whole.model.eval()(IDS).numpy())
+    assert replace(Run.resume(run.folder).method, tokens=()) == method
+
+
+def test_merged_and_decoded_a_model_has_its_rows_of_new_tokens(tmp_path: Path) -> None:
+    _, run = tuned(tmp_path, LoRA(rank=2), {"tied": False}, max_steps=20)
+    run.train()
+    tuned_model, tokenizer = cr.load(run.folder)
+    merged = tuning.merged(tuned_model)
+    ids = np.concatenate([IDS, np.arange(TOKENIZER.vocab_size, tokenizer.vocab_size)[None]], axis=1)
+    np.testing.assert_allclose(merged(ids).numpy(), tuned_model(ids).numpy(), rtol=0, atol=1e-5)
+    rows = tuned_model.lm_head.token_rows.array
+    np.testing.assert_array_equal(merged.lm_head.weight.array[TOKENIZER.vocab_size :], rows)
+    decoder = cr.generate.Decoder(run.model)  # of a model whose last step was not yet read
+    np.testing.assert_allclose(
+        decoder.prefill(ids[0])[0], run.model.eval()(ids).numpy()[0, -1], rtol=0, atol=1e-4
+    )
+
+
+def test_rows_that_a_model_has_to_spare_learn_in_their_place(tmp_path: Path) -> None:
+    spare = TOKENIZER.vocab_size + 9
+    start, run = tuned(tmp_path, LoRA(rank=2), {"vocab_size": spare}, max_steps=10)
+    run.train()
+    model, tokenizer = cr.load(run.folder)
+    new = np.arange(TOKENIZER.vocab_size, tokenizer.vocab_size)
+    changed = (model.wte.base.weight.array != start.wte.weight.array).any(axis=1)
+    np.testing.assert_array_equal(np.flatnonzero(changed), new)

@@ -43,15 +43,12 @@ class ActorCritic(Actor):
         self, ids: Array, targets: Array, *, entropy: bool = False, temperature: float = 1.0
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """ids (B, T), targets (B, T) -> ln π of the targets, values and, if asked for, entropies (B, T)"""
-        hidden, W = self.policy.hidden(ids), self.policy.head.weight
+        hidden = self.policy.hidden(ids)
         values = self.value(hidden).reshape(targets.shape)
         hidden = tempered(hidden, temperature)
         if not entropy:  # no logits are kept
-            losses = ops.linear_cross_entropy(
-                hidden, W, targets=targets, ignore_index=IGNORE, reduction="none"
-            )
-            return -losses, values, None
-        logits = ops.linear(hidden, W)
+            return -self.policy.cross_entropy(hidden, targets, reduction="none"), values, None
+        logits = ops.linear(hidden, self.policy.head.weight)
         logs = -ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE, reduction="none")
         each = ops.log_softmax(logits)
         return logs, values, -(ops.exp(each) * each).sum(axis=-1)

@@ -43,13 +43,25 @@ class Captured:
         return self.grads[0]
 
 
+class Calls:
+    """Names of single calls: the second call of `h.0.add` is `h.0.add#2`."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def unique(self, name: str) -> str:
+        """The name of one more call of `name`."""
+        self.counts[name] += 1
+        return name if self.counts[name] == 1 else f"{name}#{self.counts[name]}"
+
+
 class Capture(Mapping[str, Captured]):
     """Captured calls by name: `h.0.mlp.gelu`; the second call of that name is `...gelu#2`."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self.patterns = patterns
         self.found: dict[str, Captured] = {}
-        self.counts: Counter[str] = Counter()
+        self.calls = Calls()
 
     def add(
         self,
@@ -62,8 +74,7 @@ class Capture(Mapping[str, Captured]):
         """Record a call of an op with `args` and results `values`; `tensors` are the results on the tape."""
         if self.patterns and not any(fnmatchcase(name, pattern) for pattern in self.patterns):
             return
-        self.counts[name] += 1
-        unique = name if self.counts[name] == 1 else f"{name}#{self.counts[name]}"
+        unique = self.calls.unique(name)
         entry = Captured(unique, values, saved, [None] * len(values))
         self.found[unique] = entry
         for i, tensor in enumerate(tensors):

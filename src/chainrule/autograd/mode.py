@@ -1,4 +1,4 @@
-"""The current mode of each thread: recording, backend, precision, names, captures."""
+"""The current mode of each thread: recording, backend, precision, names, captures, interventions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from chainrule.native import PRECISIONS
 
 if TYPE_CHECKING:
     from chainrule.autograd.capture import Capture
+    from chainrule.autograd.intervene import Interventions
     from chainrule.autograd.op import Recorder
 
 BACKENDS = ("native", "reference")
@@ -31,6 +32,7 @@ class _Mode(threading.local):
         self.precision = "fp32"
         self.scope = ""
         self.captures: tuple[Capture, ...] = ()
+        self.interventions: tuple[Interventions, ...] = ()
         self.trace: Recorder | None = None
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd.call import FLOAT32, FOREIGN, check_dtypes, explained, operands, signature, unpacked
 from chainrule.autograd.deferred import ValueAndGrad, defer
-from chainrule.autograd.mode import mode
+from chainrule.autograd.mode import mode, scope
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Work, is_float
@@ -100,6 +100,8 @@ class Op:
             args += (None,) * (self.arity - len(args))
         if mode.trace is not None:
             args, constants = mode.trace.opened(args, constants)
+        if mode.interventions and self._opened():
+            return self._in_parts(args, constants)
         arrays: list[Any] = []
         needs: list[bool] = []
         grad, tensors, plain = mode.grad, False, True
@@ -114,7 +116,7 @@ class Op:
             arrays.append(arg)
         if not plain:
             arrays = self._floats(arrays, args)
-        if self.value_and_grad and True in needs and not mode.captures and mode.trace is None:
+        if self.value_and_grad and True in needs and not (mode.captures or mode.interventions or mode.trace):
             waiting = self._called(self.value_and_grad.prepare, arrays, constants)
             if waiting is not None:
                 return defer(self, self._name(), args, waiting, tuple(needs), arrays[0].dtype)
@@ -132,12 +134,39 @@ class Op:
             results = [Tensor.wrap(y) for y in values]
         else:
             results = values
-        for capture in mode.captures:
-            capture.add(name, args, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
+        if mode.interventions or mode.captures:
+            results = self._seen(name, args, results, saved, single)
         if mode.trace is not None:
             results = mode.trace.add(self, name, args, constants, results)
         returned: Any = results[0] if single else tuple(results)
         return returned  # type: ignore[no-any-return]
+
+    def _opened(self) -> bool:
+        """True if an intervention changes a part of this call."""
+        name = self._name()
+        return self.composed is not None and any(each.opens(self.name, name) for each in mode.interventions)
+
+    def _in_parts(self, args: tuple[Any, ...], constants: dict[str, Any]) -> Tensor:
+        """The composition in place of the fused op; the names of its parts begin with the name of this call."""
+        assert self.composed is not None
+        with scope(self.name):
+            outputs = self.composed(*args, **constants)
+        single = not isinstance(outputs, tuple)
+        results = self._seen(self._name(), args, [outputs] if single else list(outputs), (), single)
+        returned: Any = results[0] if single else tuple(results)
+        return returned  # type: ignore[no-any-return]
+
+    def _seen(
+        self, name: str, args: tuple[Any, ...], results: list[Any], saved: Saved, single: bool
+    ) -> list[Any]:
+        """The results as interventions change them, shown to the captures."""
+        for each in mode.interventions:
+            results = each.changed(name, results, single)
+        tensors = tuple(r for r in results if isinstance(r, Tensor))
+        values = tuple(r.array if isinstance(r, Tensor) else r for r in results)
+        for capture in mode.captures:
+            capture.add(name, args, values, saved, tensors)
+        return results
 
     def _floats(self, arrays: list[Any], args: tuple[Any, ...]) -> list[Any]:
         """The arguments as arrays of dtypes that fit together."""

@@ -1,6 +1,6 @@
 """Texts from files to batches: `read/` them, `clean/` them, split and encode them, cut `batches/`.
 
-At this level: corpora and downloads, splits, the order of items, shards on disk, mixtures of domains.
+At this level: corpora, downloads and their cards, splits, the order of items, shards on disk, mixtures of domains.
 """
 
 from chainrule import lazy
@@ -17,6 +17,7 @@ from chainrule.data.batches.source import BatchSource
 from chainrule.data.batches.streams import Streams
 from chainrule.data.batches.tagged import TaggedBatches, encode_words
 from chainrule.data.batches.windows import Batches, windows
+from chainrule.data.cards import CARDS, Card, card
 from chainrule.data.clean.dedup import Cleaner, Report
 from chainrule.data.clean.quality import RULES, Rule
 from chainrule.data.corpora import BUILT_IN, Corpus, available, load
@@ -40,12 +41,14 @@ from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import IGNORE
 
 __all__ = [
-    "BUILT_IN", "CHOSEN", "IGNORE", "RULES", "Bag", "BagBatches", "BatchSource", "Batches", "Cleaner", "Columns",
+    "BUILT_IN", "CARDS", "CHOSEN", "IGNORE", "RULES", "Bag", "BagBatches", "BatchSource", "Batches", "Card", "Cleaner",
+    "Columns",
     "Comparison", "Conversation", "ConversationBatches", "ConversationCorpus", "Corpus", "Document", "DocumentBatches",
     "Encoded", "LabelCorpus", "Labeled", "LabeledBatches", "Masked", "MaskedBatches", "MaskingRule", "Mixture",
     "NGrams", "Names", "Order", "PackedBatches", "Pair", "PairBatches", "PairCorpus", "Parts", "PreferenceCorpus",
     "Question", "Reading", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split", "Streams", "Tagged",
-    "TaggedBatches", "Turn", "TwinBatches", "Twins", "available", "balanced", "build", "encode_words", "label_ids",
+    "TaggedBatches", "Turn", "TwinBatches", "Twins", "available", "balanced", "build", "card", "encode_words",
+    "label_ids",
     "labeled_rows", "load", "load_conversations", "load_labels", "load_pairs", "load_preferences", "load_tags",
     "load_text", "pad", "padded", "read_documents", "read_labeled", "read_names", "read_questions", "read_tagged",
     "segment_mask", "segmented", "shift", "split", "spread", "windows"

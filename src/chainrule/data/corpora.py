@@ -150,11 +150,13 @@ def _docstrings() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A built-in corpus: a line about it, its documents, and the separator between them in the text."""
+    """A built-in corpus: a line about it, its documents, what it cannot show, and what is between its documents."""
 
     about: str
     make: Callable[[], Iterable[str]]
+    limits: str
     between: str = BETWEEN
+    license: str = "PSF-2.0"  # of Python, in which all of them are
 
     def documents(self) -> Iterator[str]:
         return (document for document in self.make() if document)
@@ -164,11 +166,24 @@ class BuiltIn:
 
 
 BUILT_IN = {
-    "pydoc": BuiltIn("the topics of Python's help(), prose and code, 0.4 MB", _pydoc),
-    "stdlib": BuiltIn("sources of Python's standard library, 11 MB", _stdlib),
-    "identifiers": BuiltIn("names used in the standard library, 25 thousand", _identifiers, between="\n"),
-    "docstrings": BuiltIn("functions of the standard library with a summary each, 5 thousand", _docstrings),
-}
+    "pydoc": BuiltIn(
+        "the topics of Python's help(), prose and code, 0.4 MB", _pydoc,
+        "technical English of one project, small; it changes with the version of Python",
+    ),
+    "stdlib": BuiltIn(
+        "sources of Python's standard library, 11 MB", _stdlib,
+        "one language and one style; its English is that of comments; it changes with the version of Python",
+    ),
+    "identifiers": BuiltIn(
+        "names used in the standard library, 25 thousand", _identifiers,
+        "names of a program, not of people; parts of words are joined by underscores and capitals",
+        between="\n",
+    ),
+    "docstrings": BuiltIn(
+        "functions of the standard library with a summary each, 5 thousand", _docstrings,
+        "the summary is what the author wrote, not what readers agreed on; many are one short sentence",
+    ),
+}  # fmt: skip
 
 
 def _sources() -> Iterator[tuple[str, str]]:

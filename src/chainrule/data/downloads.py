@@ -28,6 +28,7 @@ class Download:
     url: str
     bytes: int
     sha256: str
+    limits: str
     by: str = "file"  # a document is the file, or each line
 
 
@@ -36,21 +37,26 @@ GITHUB = "https://raw.githubusercontent.com/"  # then the repository, a commit a
 NAMED = {
     "names": Download("32,033 first names, one per line", "MIT",
         GITHUB + "karpathy/makemore/988aa59e4d8fefa526d06f3b453ad116258398d4/names.txt",
-        228145, "0a30b5557f192f32ab962680889aac5f6fda0f4cecf40a6d0b5694f58ea8cc4d", by="line"),
+        228145, "0a30b5557f192f32ab962680889aac5f6fda0f4cecf40a6d0b5694f58ea8cc4d",
+        "the most frequent first names of the United States in 2018, in 26 letters: no accents", by="line"),
     "tinyshakespeare": Download("speeches from Shakespeare's plays", "public domain",
         GITHUB + "karpathy/char-rnn/6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e/data/tinyshakespeare/input.txt",
-        1115394, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"),
+        1115394, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+        "one author of about 1600, plays only; a small part of his works, and the split is by place, not by play"),
     "wikitext2_valid": Download("the validation part of WikiText-2, split into words", "CC BY-SA 3.0",
         GITHUB + "pytorch/examples/77f55b912142e11fcfdf5b530231fb9c52f181e8/"
         "word_language_model/data/wikitext-2/valid.txt",
-        1121681, "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8"),
+        1121681, "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
+        "60 articles of Wikipedia; rare words are replaced by <unk>, and punctuation is set apart"),
     "questions-words": Download("19,544 analogies between words", "Apache-2.0",
         GITHUB + "tmikolov/word2vec/20c129af10659f7c50e86e3be406df663beff438/questions-words.txt",
-        603955, "8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36", by="line"),
+        603955, "8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36",
+        "14 kinds chosen by its authors, five of facts and nine of English grammar; each has one answer", by="line"),
     "EN-WS-353-ALL": Download("WordSim-353: how alike people find 353 pairs of words", "research",
         GITHUB + "mfaruqui/eval-word-vectors/94b3dd9fdbac7ed08dbee7179cd5ee464acf0594/"
         "data/word-sim/EN-WS-353-ALL.txt",
-        7405, "ce12919b240af45bdf46d243601eaca2b6212b159b5e7e9b435ee7ee40c5619c", by="line"),
+        7405, "ce12919b240af45bdf46d243601eaca2b6212b159b5e7e9b435ee7ee40c5619c",
+        "judged by 13 to 16 people, for whom belonging together was being alike; English of about 2000", by="line"),
 }
 # fmt: on
 

@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.autograd import capture, no_grad
+from chainrule.autograd.capture import Captured
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.inspect.probe import calls, op_of, untouched
 from chainrule.nn import Layer
 from chainrule.ops.neural.relative_attention import pair_bias
+from chainrule.trace.cost import ATTENTION
 from chainrule.types import Ids
 
 PATTERN = 0.5
@@ -131,17 +133,18 @@ def _groups(A: Array) -> tuple[tuple[int, ...], npt.NDArray[np.bool_]]:
 
 def maps(model: Layer, ids: Ids) -> dict[str, Array]:
     """Attention weights of every layer of any model, by name: (B, H, T, T)"""
-    kinds = ("attention", "packed_attention", "relative_attention")
-    with untouched(model), no_grad(), capture(*calls(*kinds)) as seen:
+    with untouched(model), no_grad(), capture(*calls(*ATTENTION)) as seen:
         model.eval()
         model(ids)
-    found = {}
-    for name, entry in seen.items():
-        q, k, _, _, _, causal, mask, scale, *_, last = entry.saved
-        if op_of(name) == "relative_attention":
-            mask = pair_bias(last, mask, q.shape[-2], k.shape[-2])
-        found[name] = ops.attention_weights(q, k, causal=causal, mask=mask, scale=scale)
-    return found
+    return {name: weights_of(entry) for name, entry in seen.items()}
+
+
+def weights_of(entry: Captured) -> Array:
+    """The map (B, H, T, S) of a captured call of attention, from what it saved."""
+    q, k, _, _, _, causal, mask, scale, *_, last = entry.saved
+    if op_of(entry.name) == "relative_attention":
+        mask = pair_bias(last, mask, q.shape[-2], k.shape[-2])
+    return ops.attention_weights(q, k, causal=causal, mask=mask, scale=scale)
 
 
 def patterns(model: Layer, ids: Ids) -> dict[str, list[Pattern]]:

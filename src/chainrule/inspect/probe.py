@@ -53,6 +53,19 @@ def evaluating(model: Layer) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def frozen(model: Layer) -> Iterator[None]:
+    """No parameter gets a gradient; each learns as before afterwards."""
+    learning = [param for _, param in model.named_parameters() if param.requires_grad]
+    try:
+        for param in learning:
+            param.requires_grad = False
+        yield
+    finally:
+        for param in learning:
+            param.requires_grad = True
+
+
 def run(
     model: Any, batch: tuple[Any, ...], names: tuple[str, ...], loss: Loss | None = None
 ) -> tuple[float, Capture]:

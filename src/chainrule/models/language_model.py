@@ -9,7 +9,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Model
-from chainrule.nn import Embedding, Linear, SoftPrompt
+from chainrule.nn import Embedding, Linear, SoftPrompt, TokenRows
 from chainrule.nn.apart import Apart, apart
 from chainrule.types import IGNORE, as_ids
 
@@ -95,15 +95,25 @@ class TransformerLM(LanguageModel):
 
         Inputs may be a tuple of ids (B, T) and the segments (B, T) of texts that do not see each other.
         """
-        hidden = self._read(inputs)
-        return ops.linear_cross_entropy(hidden, self.head.weight, targets=targets, ignore_index=IGNORE)
+        return self.cross_entropy(self._read(inputs), targets)
+
+    def cross_entropy(self, hidden: Tensor, targets: Array, *, reduction: str = "mean") -> Tensor:
+        """hidden (B, T, C), targets (B, T) -> their negative log-likelihood, 0 where they do not count
+
+        No logits are kept; where a few rows of the head learn, no gradient of the others is made.
+        """
+        options: dict[str, Any] = {"targets": targets, "ignore_index": IGNORE, "reduction": reduction}
+        head = self.head.base if isinstance(self.head, SoftPrompt) else self.head
+        if isinstance(head, TokenRows):
+            own = head.token_rows
+            return ops.linear_cross_entropy(hidden, head.table(), own, row_ids=head.tokens, **options)
+        return ops.linear_cross_entropy(hidden, head.weight, **options)
 
     def _read(self, inputs: Any) -> Tensor:
         return self.hidden(*inputs) if isinstance(inputs, tuple) else self.hidden(inputs)
 
     def logprobs(self, inputs: Any, targets: Array, *, temperature: float = 1.0) -> Tensor:
-        hidden, W = tempered(self._read(inputs), temperature), self.head.weight
-        return -ops.linear_cross_entropy(hidden, W, targets=targets, ignore_index=IGNORE, reduction="none")
+        return -self.cross_entropy(tempered(self._read(inputs), temperature), targets, reduction="none")
 
 
 def tempered(x: Tensor, temperature: float) -> Tensor:

@@ -1,14 +1,22 @@
 """Layers: parameters and calls to ops, one file per kind.
 
-`layer` is the base class, `init` draws new parameters, `adapters` has LoRA, adapters, prefixes and soft
-prompts, `positions` and `rope_scaling` the position encodings.
+`layer` is the base class, `init` draws new parameters, `adapters` has LoRA, adapters, prefixes, soft
+prompts and rows of tokens, `positions` and `rope_scaling` the position encodings.
 """
 
 from chainrule import lazy
 from chainrule.autograd import Param
 from chainrule.nn import init
 from chainrule.nn.activation import PReLU, activation
-from chainrule.nn.adapters import Adapted, Adapter, KeyValuePrefix, LoRALinear, PackedLoRALinear, SoftPrompt
+from chainrule.nn.adapters import (
+    Adapted,
+    Adapter,
+    KeyValuePrefix,
+    LoRALinear,
+    PackedLoRALinear,
+    SoftPrompt,
+    TokenRows,
+)
 from chainrule.nn.attention import MultiHeadAttention, TransformerBlock
 from chainrule.nn.containers import ModuleList, Sequential
 from chainrule.nn.dropout import Dropout
@@ -39,8 +47,8 @@ __all__ = [
     "LearnedPositions", "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "Module", "ModuleList",
     "MultiHeadAttention", "PReLU", "PackedLoRALinear", "Parameter",
     "RMSNorm", "RopeScaling", "RotaryAttention",
-    "Sequential", "SinusoidalPositions", "SoftPrompt", "Stack", "TransformerBlock", "activation", "frequencies", "init",
-    "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
+    "Sequential", "SinusoidalPositions", "SoftPrompt", "Stack", "TokenRows", "TransformerBlock", "activation",
+    "frequencies", "init", "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
 ]  # fmt: skip
 
 lazy.names(__name__)

@@ -1,4 +1,4 @@
-"""Small trainable additions to a frozen model: LoRA, bottleneck adapters, prefixes of attention and soft prompts.
+"""Small trainable additions to a frozen model: LoRA, adapters, prefixes of attention, soft prompts and rows of tokens.
 
 LoRA and adapters start as nothing: the model computes what it did before.
 """
@@ -6,7 +6,7 @@ LoRA and adapters start as nothing: the model computes what it did before.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Param, Tensor, no_grad
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, GraphError, ShapeError
 from chainrule.nn.activation import Activation
@@ -23,6 +24,11 @@ from chainrule.nn.embedding import Embedding
 from chainrule.nn.init import Init, normal, parameter, xavier_uniform, zeros
 from chainrule.nn.layer import Layer
 from chainrule.nn.linear import Linear
+
+
+def scale_of(rank: int, alpha: float | None) -> float:
+    """α/r, by which the change of LoRA is multiplied; 1 without α"""
+    return 1.0 if alpha is None else alpha / rank
 
 
 class LoRALinear(Layer):
@@ -38,7 +44,7 @@ class LoRALinear(Layer):
     def __init__(self, base: Linear, rank: int, alpha: float | None = None, *, dropout: float = 0.0) -> None:
         self.base = base.freeze()
         self.rank = rank
-        self.scale = 1.0 if alpha is None else alpha / rank
+        self.scale = scale_of(rank, alpha)
         self.dropout = Dropout(dropout)
         self.before_merge: Array | None = None
         self._draw()
@@ -201,6 +207,57 @@ class SoftPrompt(Layer):
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> (B, P + T, C)"""
         return _before(self.prompt, self.base(ids))
+
+
+class TokenRows(Embedding):
+    """A frozen table of tokens, or a frozen head, of which a few rows learn: `model.wte = TokenRows(model.wte, [65])`
+
+    They start as the table has them. What they learn is written into the table before it is read, so that all who read
+    it see one matrix; `restore` puts back what was there.
+    """
+
+    def __init__(self, base: Embedding | Linear, tokens: Sequence[int]) -> None:
+        n, size = base.weight.shape
+        wrong = [token for token in tokens if not 0 <= token < n]
+        if wrong or not len(tokens) or len(set(tokens)) < len(tokens):
+            rule = f"must be different rows, from 0 to {n - 1}"
+            raise ConfigError(f"TokenRows: tokens {', '.join(map(str, tokens)) or 'none'} ({rule})")
+        self.base = base.freeze()
+        self.tokens = np.array(tokens)
+        self.token_rows = parameter(zeros, (len(self.tokens), size))
+        self.before: Array | None = None  # rows of the table, once they are replaced
+        if self._is_there():
+            self.token_rows.array[...] = base.weight.array[self.tokens]
+
+    def _is_there(self) -> bool:
+        """The table has numbers, not only a shape."""
+        return type(self.base.weight.array) is np.ndarray
+
+    def table(self) -> Param:
+        """The matrix, with the rows as they are now."""
+        table = self.base.weight
+        if self._is_there() and not np.array_equal(table.array[self.tokens], self.token_rows.array):
+            if self.before is None:
+                self.before = table.array[self.tokens]
+            table.array[self.tokens] = self.token_rows.array
+        return table
+
+    def restore(self) -> None:
+        """Put back the rows that the table had."""
+        if self.before is not None:
+            self.base.weight.array[self.tokens] = self.before
+            self.before = None
+
+    @property
+    def weight(self) -> Any:  # type: ignore[override]
+        """The table, whose gradient is that of the rows alone."""
+        table = self.table()
+        learns = mode.grad and self.token_rows.requires_grad
+        return ops.put_rows(table, self.token_rows, ids=self.tokens) if learns else table
+
+    def forward(self, ids: Array) -> Tensor:
+        """ids (...) integers -> (..., dim)"""
+        return ops.embedding(self.weight, ids=ids)
 
 
 def _before(rows: Param, x: Tensor) -> Tensor:

@@ -64,6 +64,9 @@ class Layer(Answering):
             before = mode.scope  # what `with scope(self._name)` does, in a third of the time
             if self._name:
                 mode.scope = f"{before}.{self._name}" if before else self._name
+            elif mode.interventions and not before:  # a model, not a part of one
+                for each in mode.interventions:
+                    each.begin()
             try:
                 return self.forward(*args, **kwargs)
             except TypeError as error:

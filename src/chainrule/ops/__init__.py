@@ -14,7 +14,7 @@ from chainrule.ops._composition import Composition
 from chainrule.ops.arrays.corners import abs, clip, maximum, minimum, sign
 from chainrule.ops.arrays.einsum import einsum
 from chainrule.ops.arrays.elementwise import add, cos, div, exp, log, log1p, mul, neg, pow, sin, sqrt, sub
-from chainrule.ops.arrays.indexing import embedding, gather, getitem, one_hot
+from chainrule.ops.arrays.indexing import embedding, gather, getitem, one_hot, put_rows
 from chainrule.ops.arrays.matmul import matmul
 from chainrule.ops.arrays.order import argmax, argmin, argsort, sort, take_along_axis, topk
 from chainrule.ops.arrays.rearrange import (
@@ -104,8 +104,8 @@ __all__ = [
     "l2_to_reference", "layernorm", "leaky_relu", "linear", "linear_cross_entropy", "log", "log1p",
     "log_sigmoid", "log_softmax", "logsumexp", "lstm_cell", "lstm_sequence", "mae", "masked_fill", "matmul",
     "max", "maximum", "mean", "min", "minimum", "mse", "mul", "neg", "negative_sampling", "norm", "one_hot",
-    "outer", "packed_attention", "pad", "pow", "prelu", "prod", "relative_attention", "relu", "repeat",
-    "reshape", "rmsnorm", "rnn_cell", "rnn_sequence", "rotary", "rsqrt", "sigmoid", "sign", "silu", "sin",
+    "outer", "packed_attention", "pad", "pow", "prelu", "prod", "put_rows", "relative_attention", "relu",
+    "repeat", "reshape", "rmsnorm", "rnn_cell", "rnn_sequence", "rotary", "rsqrt", "sigmoid", "sign", "silu", "sin",
     "smooth_labels", "softmax", "softmax_jacobian", "softplus", "sort", "split", "sqrt", "squeeze", "stack",
     "std", "sub", "sum", "swapaxes", "swiglu", "take_along_axis", "tanh", "topk", "transpose", "tril",
     "triu", "unsqueeze", "update_running", "var", "where"

@@ -5,6 +5,7 @@ RUN/
     config.toml           the settings, as a file for --config
     environment.json      what the run was made with                             (environment.py)
     vectors.txt           word vectors, when they are done
+    openings.jsonl        a line for each time that test data were opened to evaluate it
     checkpoints/
         step_000500/      files of `checkpoint.py`, listed in manifest.json
 """
@@ -12,8 +13,10 @@ RUN/
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -37,6 +40,7 @@ class RunFolder:
         self.settings = self.path / "config.toml"
         self.environment = self.path / "environment.json"
         self.vectors = self.path / "vectors.txt"
+        self.openings = self.path / "openings.jsonl"
         self.lock = self.path / ".lock"  # of versions that did not lock the directory itself
         self.checkpoints = self.path / "checkpoints"
 
@@ -61,6 +65,37 @@ class RunFolder:
             return self.path.suffix in (".gguf", ".safetensors")
         single = bool(model_files(self.path)) and not self.checkpoints.is_dir()
         return single or ((self.path / "config.json").is_file() and not self.is_checkpoint)
+
+    @property
+    def run(self) -> RunFolder:
+        """The run of a checkpoint; of a run itself"""
+        inside = self.is_checkpoint and self.path.resolve().parent.name == self.checkpoints.name
+        return RunFolder(self.path.resolve().parents[1]) if inside else self
+
+    def opened(self) -> list[dict[str, str]]:
+        """Each time that test data were opened to evaluate the run, the oldest first: time, data, sha256"""
+        try:
+            lines = self.openings.read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return []
+        found = []
+        for line in lines:
+            with suppress(ValueError):  # a line that was cut short counts as none
+                found.append(json.loads(line))
+        return [each for each in found if isinstance(each, dict) and {"data", "sha256"} <= each.keys()]
+
+    def open_test(self, data: str, sha256: str) -> int | None:
+        """Record that test data are opened; how often these have been by now, or None where nothing can be written
+
+        What was chosen by looking at test data often is no longer judged by them fairly.
+        """
+        now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        try:
+            with self.openings.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"time": now, "data": data, "sha256": sha256}) + "\n")
+        except OSError:
+            return None
+        return sum(each["sha256"] == sha256 for each in self.opened())
 
     def refuse_model(self) -> None:
         """Only a run can be examined, replayed and resumed."""

@@ -26,17 +26,20 @@ def facts_in(folder: Path, task: Task) -> dict[str, Any]:
     return facts
 
 
-def same_model(folder: str | Path, facts: Mapping[str, Any]) -> NamedModel:
-    """The model that a run has used so far; it can continue with no other."""
+def same_model(folder: str | Path, name: str, facts: Mapping[str, Any]) -> NamedModel:
+    """The model that a run has used so far as its `name`, such as reward; it can continue with no other."""
     with this_version(folder):
         path, expected = str(facts["path"]), str(facts["sha256"])
         moved = Path(folder, facts.get("near", path)).resolve()  # runs that are older know the path alone
     if moved.exists() and not Path(path).exists():
         path = str(moved)
+    if not Path(path).exists():
+        rule = f"put it back, or where it was beside the run: {moved}"
+        raise CheckpointError(f"{folder}: its {name} {path} is not there ({rule})")
     found = named_model(path)
     if found.facts["sha256"] != expected:
         rule = "put the old one back, or begin a new run"
-        raise CheckpointError(f"{folder}: the model {path} has changed since the run began ({rule})")
+        raise CheckpointError(f"{folder}: its {name} {path} has changed since the run began ({rule})")
     return found
 
 

@@ -157,6 +157,7 @@ class Run:
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
         if method is not None and isinstance(opened, Start) and isinstance(config, TrainConfig):
+            method = run.task.tuned_by(method)
             run.tuning = Tuning.new(method, opened, keeping or Keeping(), run.task, run.model, config)
             run.tuning.begin(run.trainer, run.task, run.model, run.model.state)
         if not draft:
@@ -194,7 +195,7 @@ class Run:
         origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
         data = unchanged(folder, kind.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
-        options |= {name: same_model(folder, options[name]) for name in kind.models if options[name]}
+        options |= {name: same_model(folder, name, options[name]) for name in kind.models if options[name]}
         options |= same_functions(folder, {name: options[name] for name in kind.functions}, functions)
         task = kind.of(data, tokenizer, **options)
         if kind.from_start and saved.step:

@@ -39,8 +39,14 @@ class Spread:
         variance = math.fsum((x - mean) ** 2 for x in values) / (n - 1) if n > 1 else math.nan
         return cls(mean, math.sqrt(variance / n), n)
 
+    def __format__(self, form: str) -> str:
+        """Both numbers in the same form; a single value has no error"""
+        form = form or ".4f"
+        mean = format(self.mean, form)
+        return f"{mean} ± {format(self.error, form)}" if self.count > 1 else mean
+
     def __str__(self) -> str:
-        return f"{self.mean:.4f} ± {self.error:.4f}" if self.count > 1 else f"{self.mean:.4f}"
+        return format(self, ".4f")
 
 
 def folder_of(parent: Path, seed: int) -> Path:

@@ -1,6 +1,6 @@
 """A tuned model on disk: what its method has trained, without the base, which is named by its path and its hash.
 
-    adapter_model.safetensors     what learned, and what else differs from the base, such as rows of new tokens
+    adapter_model.safetensors     what learned, rows of new tokens among it, and what else differs from the base
     adapter_config.json           the method, and the base: its path and the SHA-256 of its weights
 
 A checkpoint of such a run has these two in place of model.safetensors. A directory with them alone is read too.
@@ -26,7 +26,8 @@ from chainrule.io.hf.architectures import check_size
 from chainrule.models import BERT, Model
 from chainrule.models.registry import described
 from chainrule.models.tuning import Method
-from chainrule.models.tuning.parts import base_name, merged
+from chainrule.models.tuning.parts import base_name, merged, parts
+from chainrule.nn import TokenRows
 from chainrule.nn.init import unfilled
 from chainrule.text import Tokenizer
 
@@ -74,13 +75,19 @@ def weights_sha256(model: Model) -> str:
 
 def own_arrays(model: Model, base: Model) -> dict[str, Array]:
     """The arrays of a tuned model that are not those of its base, by name: all that learns, and what has changed."""
-    of_base = _by_name(base, model)
+    of_base, tables = _by_name(base, model), _tables(model)
     learning = {name for name, param in model.named_parameters() if param.requires_grad}
     return {
         name: array
         for name, array in model.arrays().items()
-        if name in learning or not _same(array, of_base.get(base_name(name)))
+        if name in learning or not _same(array, of_base.get(base_name(name)), tables.get(name))
     }
+
+
+def _tables(model: Model) -> dict[str, Array]:
+    """The names of matrices of which a few rows learn, and these rows."""
+    found = ((path, layer) for path, layer in parts(model).items() if isinstance(layer, TokenRows))
+    return {f"{path}.base.weight": layer.tokens for path, layer in found}
 
 
 def _by_name(base: Model, model: Model | type[Model]) -> dict[str, Array]:
@@ -90,8 +97,14 @@ def _by_name(base: Model, model: Model | type[Model]) -> dict[str, Array]:
     return {f"bert.{name}" if inside else name: array for name, array in base.arrays().items()}
 
 
-def _same(array: Array, other: Array | None) -> bool:
-    return other is not None and np.array_equal(array, other)
+def _same(array: Array, other: Array | None, aside: Array | None = None) -> bool:
+    """Equal, but for the rows `aside`, which the other one may lack."""
+    if other is None or aside is None:
+        return other is not None and np.array_equal(array, other)
+    counted = np.ones(len(array), bool)
+    counted[aside] = False
+    known = counted[: len(other)]
+    return not counted[len(other) :].any() and np.array_equal(array[: len(other)][known], other[known])
 
 
 def description(method: Method, base: Base, folder: Path) -> dict[str, Any]:
@@ -113,10 +126,15 @@ def build(
     check_size(kind.n_params(sizes), {**there, **arrays})
     with unfilled():
         model = method.apply(kind(sizes))
-    own = peft.from_files(model, method, arrays)
+    own, tables = peft.from_files(model, method, arrays), _tables(model)
     for name, array in model.arrays().items():
         value = own.pop(name, None)
         value = there.get(base_name(name)) if value is None else value
+        if (
+            value is not None and name in tables and len(value) < len(array)
+        ):  # its rows of new tokens come alone
+            array, new = array[: len(value)], len(array) - len(value)
+            value = value if np.isin(np.arange(new) + len(value), tables[name]).all() else value[:0]
         if value is None or np.shape(value) != array.shape:
             found = (
                 "is not there" if value is None else f"has shape {np.shape(value)}, must have {array.shape}"
@@ -129,6 +147,9 @@ def build(
         raise CheckpointError(
             f"{folder}: {next(iter(own))} is unknown (the adapter does not fit its base, {base.path})"
         )
+    for layer in parts(model).values():
+        if isinstance(layer, TokenRows):
+            layer.table()
     return model.eval(), method, base
 
 

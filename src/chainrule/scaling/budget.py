@@ -9,7 +9,7 @@ counting reaches on the same text, which takes a second.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from chainrule.types import Ids
 
 TOKENS_PER_PARAMETER = 20.0
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+Pace = Callable[[Trainer, float], float]
 
 
 class Rung(NamedTuple):
@@ -108,10 +109,12 @@ def choose(
     seed: int = 0,
     sizes: Mapping[str, Any] = NOTHING,
     training: Mapping[str, Any] = NOTHING,
+    pace: Pace | None = None,
 ) -> Choice:
     """The best sizes for training `seconds` seconds on a text, by measurements on this machine.
 
     Fields of the model's config in `sizes`, such as dropout, and of the settings in `training` are as they are given.
+    `pace` stands for another machine: seconds of a step of a trainer, measured within a limit.
     """
     tokenizer = suitable_tokenizer(corpus.text, seconds)
     parts = [tokenizer.encode(part) for part in split(corpus.text)]
@@ -124,7 +127,7 @@ def choose(
         with random.seeded(seed):
             model = make(family, **shape | dict(sizes), vocab_size=tokenizer.vocab_size)
         config = TrainConfig(**settings | dict(training) | {"seed": seed})
-        steps = fitting_steps(model, config, parts, seconds)
+        steps = fitting_steps(model, config, parts, seconds, pace or seconds_per_step)
         tried = Tried(shape | dict(sizes), settings | dict(training), model.count(), steps)
         enough = tried.tokens >= TOKENS_PER_PARAMETER * tried.parameters
         if best is None or enough:
@@ -155,11 +158,13 @@ class Tried(NamedTuple):
         return int(self.steps * self.training["batch_size"] * self.sizes["block_size"])
 
 
-def fitting_steps(model: Model, config: TrainConfig, parts: Sequence[Ids], seconds: float) -> int:
+def fitting_steps(
+    model: Model, config: TrainConfig, parts: Sequence[Ids], seconds: float, measure: Pace
+) -> int:
     """How many steps, with the evaluations between them, fit into the time; measured."""
     T = model.config.block_size
     batches = Batches(parts[0], batch_size=config.batch_size, block_size=T, seed=config.seed)
-    pace = seconds_per_step(Trainer(model, batches, [], config), TIMING * seconds / len(LADDER))
+    pace = measure(Trainer(model, batches, [], config), TIMING * seconds / len(LADDER))
     evaluated = min(config.eval_windows, len(parts[1]) // T) / config.batch_size  # batches of an evaluation
     often = max(seconds / pace / EVALUATIONS, FEWEST)  # steps between two evaluations
     return max(
@@ -194,10 +199,16 @@ def expected(corpus: Corpus, compute: float) -> tuple[float, float]:
     Tables of characters, pairs and five-grams say how hard the text is. A GPT learns what they know in this order; how
     much compute each takes is a rough rule, checked on the runs that docs/guide/training.md names.
     """
-    some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
-    single, pair, longest = (rung.mean for rung in Ladder(some, LadderConfig(batch_size=1)).counted())
+    single, pair, longest = counted(corpus)
     fast, slow = (reached(compute * pace, single, pair, longest) for pace in (PACE, 1 / PACE))
     return (1 - SPREAD) * fast, (1 + SPREAD) * slow
+
+
+def counted(corpus: Corpus) -> tuple[float, float, float]:
+    """Bits per byte that counts of single characters, of pairs and of five in a row reach on the validation text."""
+    some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
+    single, pair, longest = (rung.mean for rung in Ladder(some, LadderConfig(batch_size=1)).counted())
+    return single, pair, longest
 
 
 def reached(compute: float, single: float, pair: float, longest: float) -> float:

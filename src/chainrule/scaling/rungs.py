@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from chainrule.runs.seeds import Spread
 from chainrule.validate import Check
 
 # 97.5 % points of Student's t for 1, 2, ... degrees of freedom
@@ -52,6 +53,16 @@ class Rung:
         return statistics.fmean(self.bits_per_byte)
 
     @property
+    def reached(self) -> Spread:
+        """The mean over seeds with its standard error"""
+        return Spread.of(self.bits_per_byte)
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of the mean; None for a single value"""
+        return self.reached.error if len(self.bits_per_byte) > 1 else None
+
+    @property
     def interval(self) -> float | None:
         """Half the width of the 95 % interval of the mean (Student's t); None for a single value."""
         n = len(self.bits_per_byte)
@@ -69,7 +80,7 @@ def table(rungs: Sequence[Rung]) -> str:
     for rung in rungs:
         interval = "–" if rung.interval is None else f"± {rung.interval:.3f}"
         lines.append(
-            f"| {rung.title} | {rung.parameters:,} | {rung.updates:,} | {rung.mean:.3f} | {interval} "
+            f"| {rung.title} | {rung.parameters:,} | {rung.updates:,} | {rung.reached:.3f} | {interval} "
             f"| {rung.seconds:.1f} |"
         )
     return "\n".join(lines) + "\n"

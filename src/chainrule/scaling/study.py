@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
@@ -26,6 +26,7 @@ from chainrule.files import write
 from chainrule.models import LanguageModel
 from chainrule.runs import Run, RunFolder, load
 from chainrule.runs.folder import check_empty
+from chainrule.runs.seeds import Spread
 from chainrule.scaling.plan import Plan, Planned
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.text import CharTokenizer, Tokenizer
@@ -70,6 +71,14 @@ class Item:
     @property
     def key(self) -> tuple[str, int]:
         return self.model.name, self.seed
+
+
+def over_seeds(rows: Sequence[Measured]) -> dict[str, Spread]:
+    """The mean loss of each model over its seeds, with its standard error"""
+    losses: dict[str, list[float]] = {}
+    for row in rows:
+        losses.setdefault(row.name, []).append(row.loss)
+    return {name: Spread.of(each) for name, each in losses.items()}
 
 
 class Study:

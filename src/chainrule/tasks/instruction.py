@@ -21,6 +21,7 @@ from chainrule.generate.healing import Prompt
 from chainrule.models import LanguageModel, TransformerLM, describe, with_tokens
 from chainrule.models.registry import KNOWN
 from chainrule.models.suited import Suited, for_tuning
+from chainrule.models.tuning import Method
 from chainrule.tasks.answer_options import Answer, AnswerOptions, shorten, show_text
 from chainrule.tasks.memory import check_memory, longest_window
 from chainrule.tasks.task import EvalBatches, Share
@@ -103,6 +104,13 @@ class InstructionTask(WritingTask):
     def begun_with(self, model: Any, seed: int) -> Any:
         """The model with rows for the tokens of the chat format, if it has not learned one."""
         return with_tokens(model, self.tokenizer.vocab_size, self.added, seed) if self.added else model
+
+    def tuned_by(self, method: Method) -> Method:
+        """Rows of new tokens learn too: frozen, the model would not learn to end its answers."""
+        if not (self.added and method.alone):
+            return method
+        last = self.tokenizer.vocab_size
+        return replace(method, tokens=tuple(range(last - self.added, last)))
 
     def check(self, sizes: Any, training: Any) -> None:
         """A step fits into memory."""

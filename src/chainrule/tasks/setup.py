@@ -72,6 +72,7 @@ class Setup(NamedTuple):
             if type(start) is not type(model):  # its head is new
                 task.prepare(model)
             if method is not None:
+                method = task.tuned_by(method)
                 method.apply(model)
             with counted_with(method):
                 if "block_size" not in size:

@@ -12,6 +12,7 @@ import numpy as np
 from chainrule.data import BatchSource, spread
 from chainrule.errors import ConfigError
 from chainrule.models.suited import Suited
+from chainrule.models.tuning import Method
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.text import Tokenizer
 from chainrule.text.training.recipe import Recipe
@@ -167,6 +168,10 @@ class Task:
     def begun_with(self, model: Any, seed: int) -> Any:
         """The model that a training begins with, with what the task needs beside it, such as rows for new tokens."""
         return model
+
+    def tuned_by(self, method: Method) -> Method:
+        """The method with what follows from the task: which rows of tokens are new, and learn too."""
+        return method
 
     def for_start(self, model: Any, training: Any) -> Self:
         """The task with windows of a length that suits the training of a model that has learned elsewhere."""

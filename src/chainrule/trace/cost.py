@@ -19,12 +19,12 @@ def components(graph: Graph) -> list[str]:
     In a numbered layer (`h.0`) all that lies beside attention (in `h.0.attn`) belongs to it, and other products to the
     MLP. Products outside of such layers are the head's.
     """
-    attending = {_part(node.layer) for node in graph.nodes if node.op.name in ATTENTION}
+    attending = {part_of(node.layer) for node in graph.nodes if node.op.name in ATTENTION}
     return [_component(node, attending) for node in graph.nodes]
 
 
 def _component(node: Node, attending: set[str]) -> str:
-    kind, part = node.op.name, _part(node.layer)
+    kind, part = node.op.name, part_of(node.layer)
     if kind == "embedding":
         return "embedding"
     if "norm" in kind:
@@ -36,7 +36,7 @@ def _component(node: Node, attending: set[str]) -> str:
     return "mlp" if part else "head"
 
 
-def _part(layer: str) -> str:
+def part_of(layer: str) -> str:
     """`h.0.attn` for a layer inside a numbered layer; empty for other layers."""
     names = layer.split(".")
     number = max((i for i, name in enumerate(names) if name.isdigit()), default=None)

@@ -185,13 +185,13 @@ def trace(function: Callable[..., Any], *, opaque: bool = False, **given: Any) -
     `opaque` refuses a function that computes anything of them outside of ops; it needs no gradients.
     """
     recorder = _Recorder(given, opaque)
-    before = mode.trace, mode.captures
+    before = mode.trace, mode.captures, mode.interventions
     try:
         with backend("reference"):
-            mode.trace, mode.captures = recorder, ()
+            mode.trace, mode.captures, mode.interventions = recorder, (), ()
             results = function(**{name: recorder.closed(x) for name, x in given.items()})
     finally:
-        mode.trace, mode.captures = before
+        mode.trace, mode.captures, mode.interventions = before
     results = results if isinstance(results, tuple) else (results,)
     return Graph(tuple(recorder.nodes), tuple([recorder.source(_opened(result)) for result in results]))
 

@@ -136,6 +136,8 @@ class _Pass:
 
     def output(self) -> Array:
         """The last row of what the graph returns."""
+        for each in mode.interventions:
+            each.begin()
         for i, node in enumerate(self.owner.graph.nodes):
             if i == self.owner.tail and self.lengths["ids"] > 1:
                 self._keep_last_rows()
@@ -230,8 +232,8 @@ def _changes(x: Any) -> bool:
 
 
 def _computed(layer: str, op: Op, args: list[Any], constants: dict[str, Any]) -> Any:
-    """What an op computes; if calls are captured, under the name of its layer."""
-    if mode.captures:
+    """What an op computes; if calls are captured or changed, under the name of its layer."""
+    if mode.captures or mode.interventions:
         with scope(layer):
             return op(*args, **constants)
     if not all(x is None or (type(x) is np.ndarray and x.dtype is FLOAT32) for x in args):

@@ -51,6 +51,7 @@ def test_it_knows_what_it_has_learned(folder: Path, capsys: pytest.CaptureFixtur
         "accuracy": 1.0,
         "accuracy_per_token": 1.0,
         "accuracy_per_byte": 1.0,
+        "openings": 1,
     }
     main(["eval", str(folder / "run"), str(folder / "questions.jsonl"), "--choices", "--between", " is "])
     assert "accuracy_per_byte" in capsys.readouterr().out

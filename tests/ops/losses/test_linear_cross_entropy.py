@@ -60,7 +60,7 @@ def test_beyond_the_limit_nothing_of_the_size_of_the_logits_is_kept(monkeypatch:
     assert max(np.size(s) for s in saved) < 64 * 300 / 10
     monkeypatch.setattr(module, "KEEP", 64 * 300)
     _, saved = linear_cross_entropy.forward(x, W, targets=ids)
-    np.testing.assert_allclose(saved[2], x @ W.T)
+    np.testing.assert_allclose(saved[3], x @ W.T)
 
 
 def test_chunks_are_even() -> None:
@@ -222,3 +222,33 @@ def test_a_value_that_waits_is_computed_as_it_was_called(mode: Any, monkeypatch:
         want = linear_cross_entropy(leaf.array, matrix, targets=ids)
         loss = linear_cross_entropy(leaf, matrix, targets=ids)
     assert isinstance(loss, Deferred) and loss.item() == want
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("keep", [0, 1 << 20])
+def test_rows_that_learn_get_the_gradient_of_their_rows_of_the_whole(
+    dtype: type, keep: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KEEP", keep)
+    monkeypatch.setattr(module, "CHUNK", 500)
+    x, W, targets = case(N=64, V=50)
+    x, W, ids = x.astype(dtype), W.astype(dtype), np.array([49, 3])
+    whole, rows = Tensor(W, requires_grad=True), Tensor(W[ids], requires_grad=True)
+    inputs = [Tensor(x, requires_grad=True) for _ in range(2)]
+    expected = linear_cross_entropy(inputs[0], whole, targets=targets, label_smoothing=0.1)
+    expected.backward()
+    found = linear_cross_entropy(inputs[1], W, rows, targets=targets, row_ids=ids, label_smoothing=0.1)
+    found.backward()
+    assert found.item() == expected.item()
+    np.testing.assert_array_equal(inputs[1].grad, inputs[0].grad)
+    np.testing.assert_allclose(rows.grad, whole.grad[ids], rtol=1e-4, atol=1e-7)
+
+
+def test_rows_are_put_where_the_matrix_has_others_and_no_id_stands_twice() -> None:
+    x, W, targets = case(N=8, V=12)
+    other = W.copy()
+    other[[2, 5]] = 0
+    found = linear_cross_entropy(x, other, W[[2, 5]], targets=targets, row_ids=[2, 5])
+    np.testing.assert_array_equal(found, linear_cross_entropy(x, W, targets=targets))
+    with pytest.raises(cr.ChainruleError, match="must differ"):
+        linear_cross_entropy(x, W, W[[2, 2]], targets=targets, row_ids=[2, 2])

@@ -115,5 +115,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"preference loss 'ipoo': not known .*did you mean ipo"):
         aligned(tmp_path, "d", task="dpo", loss="ipoo")
     path.write_text('{"prompt": "say: ", "chosen": "ZZ", "rejected": "red"}\n' * 3, encoding="utf-8")
-    with pytest.raises(DataError, match="must be enough to hold back one prompt in ten"):
+    with pytest.raises(
+        DataError, match=r"pairs of \d+ prompts? \(must be enough prompts to hold back one in ten"
+    ):
         aligned(tmp_path, "e", task="dpo")

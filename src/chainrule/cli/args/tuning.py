@@ -52,7 +52,7 @@ def new_run(asked: Any) -> Run:
         columns=asked.columns,
         numbered=asked.out is None,
     )
-    _say_sizes(asked, run, method)
+    _say_sizes(asked, run, run.method or method)
     if run.tuning and run.tuning.kept.told:
         asked.say(f"the old task is not measured: {run.tuning.kept.told}")
     _say_rate(asked, training.lr, start)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +15,18 @@ from chainrule.cli.args.options import Argument, Without
 from chainrule.cli.args.unused import refuse
 from chainrule.cli.render.confusion import by_label
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.seeds import in_words as in_seeds
 from chainrule.cli.render.show import used
 from chainrule.cli.render.tables import show
 from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Setting
+from chainrule.runs.seeds import Spread
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
+    from chainrule.runs.checkpoint import Checkpoint
     from chainrule.runs.load import Origin
+    from chainrule.tasks.preferences.policy import PolicyTask
     from chainrule.tasks.task import Data
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
@@ -41,7 +47,7 @@ class Command:
     """
 
     run_folder: Annotated[Path, Argument("RUN")]
-    """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
+    """Directory of a run or of seeds, one of its checkpoints, or anything that `chainrule import` takes."""
     data: Annotated[str | None, Argument("DATA")] = None
     """Other data of the same kind; all of it is used. With --choices: a file of questions."""
     limit: int = 10_000
@@ -62,7 +68,11 @@ class Command:
     def run(self) -> None:
         Check("eval", self).at_least(1, "limit", *(["batch_size"] if self.batch_size is not None else []))
         with Progress("evaluating") as progress:
-            found = self._choose(progress) if self.choices else self._evaluate()
+            members = cr.runs.seeds.folders(self.run_folder)
+            found = self._over_seeds(members, progress) if members else self._one(progress)
+        if members:
+            self._show_seeds(found)
+            return
         used(self.run_folder)
         if self.json:
             show(found, True)
@@ -73,6 +83,34 @@ class Command:
         show(in_words(found), False)
         if of_labels:
             print("\n".join(by_label(of_labels)))
+
+    def _one(self, progress: Progress) -> dict[str, Any]:
+        return self._choose(progress) if self.choices else self._evaluate()
+
+    def _over_seeds(self, members: Sequence[Path], progress: Progress) -> dict[str, Any]:
+        """Every run of a directory of seeds, and what they reach on average"""
+        runs = {str(each): replace(self, run_folder=each)._one(progress) for each in members}
+        first = next(iter(runs.values()))
+        names = [name for name, value in first.items() if isinstance(value, float)]
+        spreads = {name: Spread.of([found[name] for found in runs.values()]) for name in names}
+        return {
+            "run": str(self.run_folder),
+            "seeds": len(members),
+            "mean": {name: spread.mean for name, spread in spreads.items()},
+            "standard_error": {name: spread.error for name, spread in spreads.items()},
+            "runs": runs,
+        }
+
+    def _show_seeds(self, found: dict[str, Any]) -> None:
+        if self.json:
+            show(found, True)
+            return
+        error, count = found["standard_error"], found["seeds"]
+        spreads = {name: Spread(mean, error[name], count) for name, mean in found["mean"].items()}
+        print("\n".join(in_seeds(spreads, count, self.run_folder)))
+        opened = [each["openings"] for each in found["runs"].values() if "openings" in each]
+        if opened:
+            print(f"openings  {openings_in_words(max(opened, key=lambda n: n or 0))}")
 
     def _choose(self, progress: Progress) -> dict[str, Any]:
         """How often the right choice is the one that the model expects most."""
@@ -89,8 +127,9 @@ class Command:
         def tell(done: int) -> None:
             progress.say(f"{done:,} of {len(some):,} questions")
 
+        counted = self._open_test(hashlib.sha256(Path(self.data).read_bytes()).hexdigest())
         found = cr.generate.multiple_choice(model, tokenizer, some, self.between, tell=tell)
-        return {"run": str(self.run_folder), "data": self.data} | found
+        return {"run": str(self.run_folder), "data": self.data} | found | counted
 
     def _evaluate(self) -> dict[str, Any]:
         from chainrule.data.read.again import as_before
@@ -103,6 +142,7 @@ class Command:
             trained_on,
             unchanged,
         )
+        from chainrule.tasks.preferences.policy import PolicyTask
 
         why = "without choices (must be with it, or left out)"
         refuse("eval", self, why, but=(*ALWAYS, "batch_size", "beam", *COLUMNS))
@@ -113,9 +153,8 @@ class Command:
         model, tokenizer, saved = loaded
         kind = task_of_run(loaded)
         self._check_beam(kind)
-        if kind.functions:
-            rule = "see the validation in its log.jsonl; other runs of align, and texts, can be evaluated"
-            raise ConfigError(f"eval: {self.run_folder} is evaluated by the reward of its training ({rule})")
+        if saved and issubclass(kind, PolicyTask):
+            return self._objective(saved, kind)
         origin, config = trained_on(saved, self.run_folder) if saved else (Origin(), cr.train.TrainConfig())
         own: dict[str, Any] = {}
         if self.data is None:
@@ -145,11 +184,41 @@ class Command:
         batches = task.eval_batches(model, batch_size=at_once, limit=self.limit)
         if kind is cr.tasks.LanguageModelingTask:
             self._say_if_short(model, batches)
+        counted = {} if self.data is None or data.sha256 == origin.sha256 else self._open_test(data.sha256)
         with cr.autograd.precision(config.precision):
             found = task.evaluate(model, batches)
         share = task.share(model, batches)
         counts = {"evaluated": share.used, "available": share.total, "unit": share.unit}
-        return {"run": str(self.run_folder), "data": self.data or origin.name} | counts | found
+        return {"run": str(self.run_folder), "data": self.data or origin.name} | counts | found | counted
+
+    def _open_test(self, sha256: str) -> dict[str, Any]:
+        """Count how often a run was evaluated on data that were held back from it."""
+        from chainrule.runs.load import is_run
+
+        if not is_run(self.run_folder):
+            return {}
+        return {"openings": cr.runs.RunFolder(self.run_folder).run.open_test(str(self.data), sha256)}
+
+    def _objective(self, saved: Checkpoint, kind: type[PolicyTask]) -> dict[str, Any]:
+        """What a policy reaches by the reward model of its training, on prompts that were held back or on others."""
+        from chainrule.runs.load import run_of
+
+        if any(saved.training.get(name) for name in kind.functions):
+            rule = "a function of yours, which eval does not call: see the validation in its log.jsonl"
+            raise ConfigError(f"eval: {self.run_folder} is evaluated by the reward of its training ({rule})")
+        run = cr.runs.Run.restored(run_of(self.run_folder), saved)
+        task: Any = run.task
+        if self.data is not None:
+            given = {"algorithm": task.algorithm, "reward": task.reward}
+            others = kind.of(kind.find(self.data, self.columns), run.tokenizer, eval_only=True, **given)
+            others = replace(others, settings=task.settings, reference=task.reference)
+            task = others.fitted(run.model)
+        batches = task.eval_batches(run.model, batch_size=BATCH, limit=self.limit)
+        run.trainer.eval_batches = batches
+        found = {"objective": -run.trainer.evaluate()} | dict(run.trainer.scores())
+        share = task.share(run.model, batches)
+        counts = {"evaluated": share.used, "available": share.total, "unit": share.unit}
+        return {"run": str(self.run_folder), "data": self.data or task.corpus.name} | counts | found
 
     def _no_questions(self, kind: type[cr.tasks.Task], path: Path) -> None:
         """A file of multiple-choice questions is not a text."""
@@ -207,6 +276,16 @@ def in_words(found: dict[str, Any]) -> dict[str, Any]:
         words["cut"] = (
             f"{found['cut']:,}: a side is longer than the context, and was read and scored up to there"
         )
+    if "openings" in found:
+        words["openings"] = openings_in_words(found["openings"])
     if found.get("bleu", 0) is None:
         words["bleu"] = "not known: sacrebleu is not installed (pip install 'chainrule[eval]')"
     return found | words
+
+
+def openings_in_words(count: int | None) -> str:
+    """How often a run was judged by the same test data."""
+    if count is None:
+        return "not counted: the directory of the run cannot be written to"
+    often = "" if count == 1 else "; what is chosen by it is no longer judged by it fairly"
+    return f"{count:,} of this data for this run{often}"

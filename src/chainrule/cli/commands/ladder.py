@@ -50,7 +50,7 @@ class Command:
         try:
             with Progress("climbing") as progress:
                 for rung in ladder.climb(lambda title, fraction: progress.say(f"{title} {fraction:.0%}")):
-                    reached = f"{rung.mean:.3f} bits per byte   {rung.seconds:.1f} s"
+                    reached = f"{rung.reached:.3f} bits per byte   {rung.seconds:.1f} s"
                     progress.console.print(f"{rung.title:<14} {reached}")
                     rungs.append(rung)
         finally:  # after Ctrl-C as well: what was climbed is kept
@@ -78,5 +78,7 @@ class Command:
         return {
             "text": {"name": corpus.name, "sha256": corpus.sha256},
             "settings": asdict(self.models),
-            "rungs": [asdict(r) | {"mean": r.mean, "interval": r.interval} for r in rungs],
+            "rungs": [
+                asdict(r) | {"mean": r.mean, "standard_error": r.error, "interval": r.interval} for r in rungs
+            ],
         }

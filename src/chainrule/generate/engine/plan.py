@@ -67,8 +67,9 @@ class Plan:
 
     @property
     def compiled(self) -> bool:
-        """The extension runs it, unless `capture` looks inside."""
-        return self._compiler is not None and mode.backend == "native" and not mode.captures
+        """The extension runs it, unless `capture` looks inside or `intervene` changes what it computes."""
+        inside = mode.captures or mode.interventions
+        return self._compiler is not None and mode.backend == "native" and not inside
 
     def open(self, sequences: int) -> Engine:
         """An engine for so many sequences that hold nothing yet."""

@@ -42,7 +42,7 @@ MOST = 1e12  # far beyond it all tokens are alike, and numbers overflow
 class Additive:
     """`s` is added to every count: 0 is maximum likelihood, 1 Laplace's rule, and towards ∞ all are alike."""
 
-    def __init__(self, s: float = 0.0) -> None:
+    def __init__(self, s: float = 1.0) -> None:
         if not 0 <= s <= MOST:
             raise ConfigError(f"smoothing: s is {s} (must be a number from 0 to {MOST:g})")
         self.s = s

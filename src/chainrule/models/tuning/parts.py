@@ -11,10 +11,10 @@ import numpy as np
 from chainrule.autograd.types import Array
 from chainrule.errors import CheckpointError, ConfigError, kind_of
 from chainrule.models.tuning.places import put
-from chainrule.nn import Adapted, KeyValuePrefix, Layer, LoRALinear, SoftPrompt
+from chainrule.nn import Adapted, KeyValuePrefix, Layer, LoRALinear, SoftPrompt, TokenRows
 from chainrule.nn.init import unfilled
 
-WRAPPERS = (LoRALinear, Adapted, SoftPrompt)  # around a layer of the base, their `base`
+WRAPPERS = (LoRALinear, Adapted, SoftPrompt, TokenRows)  # around a layer of the base, their `base`
 PARTS = (*WRAPPERS, KeyValuePrefix)
 
 
@@ -30,15 +30,17 @@ def parts(model: Layer) -> dict[str, Layer]:
 
 def base_name(name: str) -> str:
     """The name that a parameter of the base has in a plain model."""
-    return re.sub(r"(^|\.)base\.", r"\1", name)
+    return re.sub(r"(?:^|(?<=\.))base\.", "", name)
 
 
 def strip(model: Layer) -> Any:
     """Take all parts out: the model is the base again. Returns it."""
-    for path, layer in parts(model).items():
+    for path, layer in reversed(parts(model).items()):  # from the inside: a part may be around another one
         if isinstance(layer, WRAPPERS):
-            if getattr(layer, "before_merge", None) is not None:
-                layer.unmerge()  # type: ignore[union-attr]
+            if isinstance(layer, TokenRows):
+                layer.restore()
+            if isinstance(layer, LoRALinear) and layer.before_merge is not None:
+                layer.unmerge()
             put(model, path, layer.base)
         else:
             put(model, path, None)
@@ -46,12 +48,17 @@ def strip(model: Layer) -> Any:
 
 
 def merged_state(model: Layer, refused: str = "merge") -> dict[str, Array]:
-    """The weights of a plain model that computes the same: changes of LoRA added in. Others cannot be added in.
+    """The weights of a plain model that computes the same: changes of LoRA added in, and rows of tokens put in.
+
+    Other parts cannot be added in.
 
     An error begins with what is then `refused`.
     """
     state = {base_name(name): array for name, array in model.state().items() if not _is_added(name)}
     for path, layer in parts(model).items():
+        if isinstance(layer, TokenRows):
+            state[base_name(f"{path}.base.weight")][layer.tokens] = layer.token_rows.array
+            continue
         if not isinstance(layer, LoRALinear):
             rule = "must be LoRA: other parts compute what no weight of the model can; use the run as it is"
             raise ConfigError(f"{refused}: {path} is {kind_of(layer)} ({rule})")
@@ -61,7 +68,7 @@ def merged_state(model: Layer, refused: str = "merge") -> dict[str, Array]:
 
 
 def _is_added(name: str) -> bool:
-    return bool(re.search(r"(^|\.)(lora_[AB]|adapter|prefix|prompt)(\.|$)", name))
+    return bool(re.search(r"(^|\.)(lora_[AB]|adapter|prefix|prompt|token_rows)(\.|$)", name))
 
 
 def merged(model: Any, refused: str = "merge") -> Any:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from chainrule.errors import ConfigError, Setting
 from chainrule.models.bert.heads import body_of
 from chainrule.models.model import Model
+from chainrule.models.reward import Reward
 from chainrule.nn import Layer, Linear
 from chainrule.suggest import closest
 
@@ -141,6 +142,8 @@ def embeddings(model: Layer) -> Iterator[Layer]:
 
 def head_of(model: Model) -> list[Layer]:
     """The layers that make of hidden rows what the model says; none if they are parts of the body too."""
+    if isinstance(model, Reward):
+        return [model.score]
     body = body_of(model)
     if body is not None:
         own: list[Layer] = [] if body is model else _beside(model, body)

@@ -28,4 +28,6 @@ def method_class(name: str) -> type[Method]:
 def method_of(description: Mapping[str, Any]) -> Method:
     """The method that `to_dict` described."""
     fields = dict(description)
+    if "tokens" in fields:  # a list, in a file
+        fields["tokens"] = tuple(int(token) for token in fields["tokens"])
     return method_class(str(fields.pop("method", None)))(**fields)

@@ -17,7 +17,7 @@ from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import DataError, ShapeError
 from chainrule.ops._util import normal, rows, summed_into
-from chainrule.ops.arrays.elementwise import mul
+from chainrule.ops.arrays.elementwise import add, mul
 from chainrule.ops.arrays.matmul import matmul
 from chainrule.ops.arrays.reduce import sum
 
@@ -121,6 +121,63 @@ embedding = Op(
     "embedding", embedding_forward, embedding_backward, embedding_example,
     composed=lambda W, *, ids: matmul(one_hot(ids, W.shape[0], W.dtype), W),
     native=(embedding_native_forward, embedding_native_backward), abstract=embedding_abstract, integers=True,
+)  # fmt: skip
+
+
+def put_rows_forward(W: Array, rows: Array, *, ids: Any) -> Result:
+    """W (V, C), rows (n, C) -> y (V, C), W with row ids[i] replaced by rows[i]; no id stands twice"""
+    ids = check_rows("put_rows", W, rows, ids)
+    return with_rows(W, rows, ids), (ids,)
+
+
+def put_rows_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (ids,) = saved
+    dW = None
+    if needs[0]:
+        dW = dy.copy()
+        dW[ids] = 0  # forward was: y = W, then y[ids] = rows                                       [IX.6]
+    return dW, dy[ids] if needs[1] else None
+
+
+def with_rows(W: Array, rows: Array, ids: Array) -> Array:
+    """W with these rows in it: W itself if it has them already, else a copy."""
+    if np.array_equal(W[ids], rows):
+        return W
+    y = W.copy()
+    y[ids] = rows
+    return y
+
+
+def check_rows(name: str, W: Array, rows: Array, ids: Any) -> Array:
+    """The ids of the rows of a matrix that are replaced, each once."""
+    if W.ndim != 2 or rows.ndim != 2 or rows.shape[1] != W.shape[1] or np.shape(ids) != rows.shape[:1]:
+        rule = "must be (V, C), (n, C) and (n,)"
+        raise ShapeError(f"{name}: W is {W.shape}, rows are {rows.shape}, ids {np.shape(ids)} ({rule})")
+    found = check_ids(name, ids, W.shape[0])
+    if len(np.unique(found)) < len(found):
+        raise DataError(f"{name}: ids are {found.tolist()} (must differ: a row is replaced once)")
+    return found
+
+
+def put_rows_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 5, 3), normal(rng, 2, 3)), {"ids": [4, 1]})
+    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)), {"ids": np.array([2, 0, 1])})
+    yield Example((normal(rng, 7, 1), normal(rng, 1, 1)), {"ids": [0]})
+
+
+def put_rows_abstract(W: Array, rows: Array, *, ids: Any) -> Result:
+    return abstract(W.shape, W.dtype), (abstract(rows.shape[:1], np.intp),)
+
+
+def put_rows_composed(W: Any, rows: Any, *, ids: Any) -> Any:
+    places = one_hot(ids, W.shape[0], W.dtype)  # (n, V)
+    left = 1 - places.sum(axis=0)[:, None]  # (V, 1): 0 where a row is replaced
+    return add(mul(W, left), matmul(places.T, rows))
+
+
+put_rows = Op(
+    "put_rows", put_rows_forward, put_rows_backward, put_rows_example,
+    composed=put_rows_composed, abstract=put_rows_abstract,
 )  # fmt: skip
 
 

@@ -5,6 +5,8 @@
 The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
 limit they exist for one chunk of rows at a time only, and so do their gradients. Then the loss is computed in backward,
 together with its gradients, from the same logits; if it is read before, the logits are computed twice.
+
+A few rows of W may be given apart: if only they learn, no gradient of W as a whole is made.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, times
+from chainrule.ops.arrays.indexing import check_rows, put_rows, with_rows
+from chainrule.ops.losses._own_rows import own_gradient, without_own
 from chainrule.ops.losses.cross_entropy import (
     Goal,
     abstract_goal,
@@ -42,8 +46,10 @@ KEEP = CHUNK  # up to so many logits are kept for backward; more are recomputed
 def forward(
     x: Array,
     W: Array,
+    own: Array | None = None,
     *,
     targets: Any,
+    row_ids: Any = None,
     ignore_index: int | None = None,
     weights: Any = None,
     label_smoothing: float = 0.0,
@@ -52,9 +58,10 @@ def forward(
 ) -> Result:
     """The cross-entropy of the logits x Wᵀ, in a fraction of their memory.
 
-    x (..., C), W (V, C), targets (...) or (..., V); the rest as in `cross_entropy`.
+    x (..., C), W (V, C), targets (...) or (..., V); the rest as in `cross_entropy`. With `own` (n, C) these stand
+    in the places `row_ids` (n,) of W.
     """
-    shape = _logits_shape(x, W)
+    shape, W, ids = _read(x, W, own, row_ids)
     options = (targets, weights, ignore_index, label_smoothing, exclude_true, reduction)
     goal = read_goal(NAME, shape, x.dtype, *options)
     X = rows(x)  # (N, C)
@@ -65,15 +72,15 @@ def forward(
         if logits is not None:
             logits[chunk] = z
         losses[chunk], peak[chunk], total[chunk] = row_losses(z, goal.rows(chunk))
-    return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
+    return reduced(losses, shape, reduction), (x, W, ids, logits, peak, total, *goal)
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    x, W, logits, peak, total, *constants = saved
+    x, W, ids, logits, peak, total, *constants = saved
     goal = Goal(*constants).scaled(dy)
     X = rows(x)  # (N, C)
     dX = np.empty_like(X) if needs[0] else None
-    dW = _sum_of(W, needs[1])
+    dW = _sum_of(W, needs, ids)
     for chunk in _chunks(len(X), len(W)):
         z = times(X[chunk], W.T) if logits is None else logits[chunk]
         dz = np.empty_like(z)
@@ -82,14 +89,17 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
             dX[chunk] = times(dz, W)  # forward was: z = X Wᵀ                                          [LC.2]
         if dW is not None:
             dW += times(dz.T, X[chunk])  # [LC.3]
-    return None if dX is None else dX.reshape(x.shape), dW
+    d_own = own_gradient(times, X, W, ids, peak, total, goal) if needs[2] else None
+    return None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own
 
 
-def native_forward(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Result:
-    shape = _logits_shape(x, W)
-    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
+def native_forward(
+    x: Array, W: Array, own: Array | None = None, *, row_ids: Any = None, **options: Any
+) -> Result:
+    shape, W, ids = _read(x, W, own, row_ids)
+    goal = read_goal(NAME, shape, x.dtype, **options)
     if goal.target.ndim == 2:  # distributions: the kernel takes ids only
-        return forward(x, W, targets=targets, reduction=reduction, **options)
+        return forward(x, W, own, row_ids=row_ids, **options)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
     logits = native.matmul(X, W.T, precision=mode.precision) if _kept(shape) else None
@@ -97,16 +107,16 @@ def native_forward(x: Array, W: Array, *, targets: Any, reduction: str = "mean",
         native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W))
     else:
         native.kernels().cross_entropy_forward(losses, peak, total, logits, *goal)
-    return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
+    return reduced(losses, shape, options.get("reduction", "mean")), (x, W, ids, logits, peak, total, *goal)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    x, W, logits, peak, total, *constants = saved
+    x, W, ids, logits, peak, total, *constants = saved
     goal = Goal(*constants).scaled(dy)
     if goal.target.ndim == 2:
         return backward(dy, saved, needs)
     X = rows(x)  # (N, C)
-    dW = _sum_of(W, needs[1])
+    dW = _sum_of(W, needs, ids)
     if logits is None:
         dX = native.empty_like(X) if needs[0] else None
         native.kernels().linear_cross_entropy_backward(dX, dW, X, W, peak, total, *goal, *_cut(X, W))
@@ -116,55 +126,73 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
         dX = native.matmul(dz, W, precision=mode.precision) if needs[0] else None
         if dW is not None:
             native.matmul(dz.T, X, out=dW, accumulate=True, precision=mode.precision)
-    return None if dX is None else dX.reshape(x.shape), dW
+    d_own = own_gradient(_product, X, W, ids, peak, total, goal) if needs[2] else None
+    return None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own
 
 
-def prepare(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Saved | None:
+def prepare(
+    x: Array, W: Array, own: Array | None = None, *, row_ids: Any = None, **options: Any
+) -> Saved | None:
     """What `value_and_grad` needs; None for logits that are kept, and for a loss of each row."""
-    shape = _logits_shape(x, W)
-    if reduction == "none" or _kept(shape):
+    shape, W, ids = _read(x, W, own, row_ids)
+    if options.get("reduction") == "none" or _kept(shape):
         return None
-    return (x, W, *read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options))
+    return (x, W, ids, *read_goal(NAME, shape, x.dtype, **options))
 
 
 def value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
     """The loss and the gradients of each chunk from the same logits."""
-    x, W, *constants = saved
+    x, W, ids, *constants = saved
     goal = Goal(*constants)
     slope = None if dy is None else goal.scaled(dy)
     X = rows(x)  # (N, C)
-    losses = np.empty(len(X), x.dtype)
-    dX, dW = np.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
+    losses, peak, total = np.empty((3, len(X)), x.dtype)
+    dX, dW = np.empty_like(X) if needs[0] else None, _sum_of(W, needs, ids)
     for chunk in _chunks(len(X), len(W)):
         z = times(X[chunk], W.T)
-        losses[chunk], peak, total = row_losses(z, goal.rows(chunk))
+        losses[chunk], peak[chunk], total[chunk] = row_losses(z, goal.rows(chunk))
         if slope is not None:
-            row_gradients(z, z, peak, total, slope.rows(chunk))  # [LC.1]
+            row_gradients(z, z, peak[chunk], total[chunk], slope.rows(chunk))  # [LC.1]
         if dX is not None:
             dX[chunk] = times(z, W)  # [LC.2]
         if dW is not None:
             dW += times(z.T, X[chunk])  # [LC.3]
-    return losses.sum(), (None if dX is None else dX.reshape(x.shape), dW)
+    d_own = own_gradient(times, X, W, ids, peak, total, slope) if slope and needs[2] else None
+    return losses.sum(), (None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own)
 
 
 def native_value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
-    x, W, *constants = saved
+    x, W, ids, *constants = saved
     goal = Goal(*constants)
     if goal.target.ndim == 2:
         return value_and_grad(dy, saved, needs)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
-    dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
-    gradients = () if dy is None else (dX, dW, goal.scaled(dy).scale)
+    dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs, ids)
+    slope = goal if dy is None else goal.scaled(dy)
+    gradients = () if dy is None else (dX, dW, slope.scale)
     native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W), *gradients)
-    return losses.sum(), (None if dX is None else dX.reshape(x.shape), dW)
+    d_own = own_gradient(_product, X, W, ids, peak, total, slope) if needs[2] else None
+    return losses.sum(), (None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own)
 
 
-def _sum_of(W: Array, need: Any) -> Array | None:
-    """Where the gradient of W is summed, or None if not needed."""
-    if isinstance(need, Into):
-        return need.array
-    return np.zeros_like(W) if need else None
+def _read(x: Array, W: Array, own: Array | None, row_ids: Any) -> tuple[Shape, Array, Array | None]:
+    """The shape of the logits, W with the rows in their places, and these places."""
+    if own is None:
+        return _logits_shape(x, W), W, None
+    ids = check_rows(NAME, W, own, row_ids)
+    return _logits_shape(x, W), with_rows(W, own, ids), ids
+
+
+def _sum_of(W: Array, needs: Needs, ids: Array | None) -> Array | None:
+    """Where the gradient of W is summed, or None if not needed. That of rows of their own is taken out of it."""
+    if isinstance(needs[1], Into) and ids is None:
+        return needs[1].array
+    return np.zeros_like(W) if needs[1] else None
+
+
+def _product(a: Array, b: Array) -> Array:
+    return native.matmul(a, b, precision=mode.precision)
 
 
 def _cut(X: Array, W: Array) -> tuple[int, int]:
@@ -194,8 +222,9 @@ def _logits_shape(x: Array, W: Array) -> Shape:
     return (*x.shape[:-1], W.shape[0])
 
 
-def composed(x: Any, W: Any, **constants: Any) -> Any:
-    return cross_entropy(linear(x, W), **constants)
+def composed(x: Any, W: Any, own: Any = None, *, row_ids: Any = None, **constants: Any) -> Any:
+    matrix = W if own is None else put_rows(W, own, ids=row_ids)
+    return cross_entropy(linear(x, matrix), **constants)
 
 
 def example(rng: np.random.Generator) -> Iterator[Example]:
@@ -207,24 +236,33 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((x, W), {"targets": ids, "label_smoothing": 0.2, "exclude_true": True})
     yield Example((x, W), {"targets": rng.dirichlet(np.ones(5), size=(2, 3)), "label_smoothing": 0.1})
     yield Example((normal(rng, 7), normal(rng, 1, 7)), {"targets": 0})
+    yield Example((x, W, normal(rng, 2, 4)), {"targets": ids, "row_ids": [4, 1], "label_smoothing": 0.1})
+    weights = {"weights": rng.uniform(size=(2, 3)), "reduction": "none"}
+    yield Example((x, W, normal(rng, 1, 4)), {"targets": ids, "row_ids": [3]} | weights)
     for V, C in ((16, 7), (33, 16), (65, 33)):  # whole vectors of the native kernels, and a remainder
         yield Example((normal(rng, 7, C), normal(rng, V, C)), {"targets": rng.integers(0, V, size=7)})
 
 
-def abstract_forward(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Result:
+def abstract_forward(
+    x: Array, W: Array, own: Array | None = None, *, targets: Any, reduction: str = "mean", **options: Any
+) -> Result:
     shape = _logits_shape(x, W)
     goal = abstract_goal(shape, x.dtype, targets)
+    ids = None if own is None else abstract(own.shape[:1], np.intp)
     if reduction != "none" and not _kept(shape):
-        return abstract((), x.dtype), (x, W, *goal)  # deferred
+        return abstract((), x.dtype), (x, W, ids, *goal)  # deferred
     losses, peak, total = abstract((3, len(goal.target)), x.dtype)
     logits = abstract((len(losses), len(W)), x.dtype) if _kept(shape) else None
     loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(shape[:-1])
-    return loss, (x, W, logits, peak, total, *goal)
+    return loss, (x, W, ids, logits, peak, total, *goal)
 
 
-def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:
+def cost(needs: Needs, x: Array, W: Array, own: Array | None = None, **constants: Any) -> Work:
     """Value and gradients together, as in training; a loss read before backward costs its forward pass again."""
-    return linear.cost(needs, x, W)  # type: ignore[misc]
+    whole: Work = linear.cost(needs, x, W)  # type: ignore[misc]
+    if own is None or not needs[2]:
+        return whole
+    return whole._replace(backward=whole.backward + 4 * rows(x).shape[0] * own.size)
 
 
 linear_cross_entropy = Op(

@@ -16,7 +16,7 @@ from chainrule.data.read.preferences import SIDES, TIES, Comparison
 from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.models import Model
 from chainrule.models.suited import RULES, Suited
-from chainrule.tasks.task import Task
+from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import Tokenizer
 from chainrule.text.chat.answers import AnswerCoder
 from chainrule.types import Ids
@@ -53,6 +53,8 @@ class ComparisonTask(Task):
     validation: Any
     skip_ties: bool = False
     """Leave out pairs whose answers are the same, which are refused otherwise."""
+    ties: int = 0
+    """Pairs whose answers are the same, and are left out."""
     too_long: int = 0
     """Pairs that do not fit into the context of the model, and are left out."""
 
@@ -69,13 +71,20 @@ class ComparisonTask(Task):
         if tokenizer is None:
             raise unlearned(cls.verb)
         given = {name: value for name, value in options.items() if value is not None}
+        if eval_only:  # of answers that are the same none is the better one
+            given["skip_ties"] = True
         rows = data.without_ties(skip=given.get("skip_ties", False))
+        if not rows:
+            raise DataError(f"{data.name}: {_same(len(data.comparisons))}")
         parts: dict[str, list[Comparison]] = {"train": [], "validation": []}
         for row in rows:
             parts["validation" if eval_only else SPLIT.part(row.asked)].append(row)
         if not all(parts.values()) and not eval_only:
-            raise DataError(f"{data.name}: {len(rows)} pairs (must be enough to hold back one prompt in ten)")
-        return cls(data, tokenizer, parts["train"], parts["validation"], **given)
+            prompts = len({row.asked for row in rows})
+            said = f"{len(rows)} pairs of {prompts} prompt{'s' * (prompts != 1)}"
+            raise DataError(f"{data.name}: {said} (must be enough prompts to hold back one in ten)")
+        ties = len(data.comparisons) - len(rows)
+        return cls(data, tokenizer, parts["train"], parts["validation"], ties=ties, **given)
 
     def facts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.options}
@@ -100,9 +109,10 @@ class ComparisonTask(Task):
     def fitted(self, model: Model) -> Self:
         """With the ids that the model reads, without pairs that are longer than its context."""
         longest = None if getattr(model, "any_length", False) else model.context
-        parts, left_out = [], 0
+        parts, left_out, ties = [], 0, self.ties
         for rows in (self.training, self.validation):
             encoded = self.encoded(rows)
+            ties += len(rows) - len(encoded)
             fits = [row for row in encoded if longest is None or length(row.ids) <= longest]
             if encoded and not fits:
                 rule = f"must fit into the context of {longest} tokens"
@@ -111,7 +121,7 @@ class ComparisonTask(Task):
                 )
             left_out += len(encoded) - len(fits)
             parts.append(fits)
-        return replace(self, training=parts[0], validation=parts[1], too_long=left_out)
+        return replace(self, training=parts[0], validation=parts[1], ties=ties, too_long=left_out)
 
     def encoded(self, rows: Sequence[Comparison]) -> list[Encoded]:
         """Comparisons as ids, in the chat format of the model if it has one.
@@ -139,15 +149,17 @@ class ComparisonTask(Task):
             elif not self.skip_ties:
                 raise DataError(f"{where}: chosen and rejected are the same tokens ({TIES})")
         if rows and not found:
-            raise DataError(
-                f"{self.corpus.name}: the answers of {len(rows)} pairs are the same (some must differ)"
-            )
+            raise DataError(f"{self.corpus.name}: {_same(len(rows))}")
         return found
 
     def amount(self) -> str:
+        tied = f"; {self.ties:,} whose answers are the same are left out" if self.ties else ""
         long = f"; {self.too_long:,} are longer than the context and left out" if self.too_long else ""
         held_out = f"{len(self.validation):,} to evaluate on"
-        return f"{len(self.training):,} pairs of {self.corpus.name} and {held_out}{long}"
+        return f"{len(self.training):,} pairs of {self.corpus.name} and {held_out}{tied}{long}"
+
+    def evaluate(self, model: Any, batches: EvalBatches) -> dict[str, Any]:
+        return super().evaluate(model, batches) | ({"ties": self.ties} if self.ties else {})
 
 
 class ComparisonBatches(Bucketed):
@@ -169,6 +181,10 @@ class ComparisonBatches(Bucketed):
 def length(preference: Preference) -> int:
     """Tokens of the longer text."""
     return len(preference.prompt) + max(len(preference.chosen), len(preference.rejected))
+
+
+def _same(pairs: int) -> str:
+    return f"the answers of all {pairs} pairs are the same (some must differ)"
 
 
 def unlearned(verb: str) -> ChainruleError:

@@ -138,9 +138,9 @@ class PolicyTask(AnsweringTask):
             fits = [row for row in rows if row and (model.any_length or len(row) + room <= model.context)]
             left_out += len(rows) - len(fits)
             parts.append(fits)
-        if not all(parts):
-            rule = f"must leave {room} tokens of the context of {model.context} to the answer"
-            raise DataError(f"{self.corpus.name}: {left_out} prompts are too long ({rule})")
+            if rows and not fits:
+                rule = f"must leave {room} tokens of the context of {model.context} to the answer"
+                raise DataError(f"{self.corpus.name}: {left_out} prompts are too long ({rule})")
         reference = self.reference or copy.deepcopy(model)
         return replace(self, training=parts[0], validation=parts[1], reference=reference, too_long=left_out)
 

@@ -217,8 +217,73 @@ def test_runs_are_examined_like_any_other(folder: Path, capsys: pytest.CaptureFi
             assert "finite" in (said := capsys.readouterr().out) or "gradient" in said
     main(["doctor", "ppo"])
     assert "are finite" in capsys.readouterr().out
-    for command in (["eval", "ppo"], ["diagnose", "ppo"], ["replay", "ppo", "--step", "2"]):
+    for command in (["diagnose", "ppo"], ["replay", "ppo", "--step", "2"]):
         assert refused(capsys, *command).startswith("error: ")
+
+
+def test_a_policy_is_evaluated_by_the_reward_model_of_its_training(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = ["--max-steps", "4", "--eval-every", "2", "--save-every", "2", "--json"]
+    main(["align", "reward", "base", "preferences.jsonl", "--out", "reward", *steps])
+    policy = ["--max-new-tokens", "4", "--batch-size", "8", "--reward", "reward"]
+    main(["align", "ppo", "base", "preferences.jsonl", "--out", "ppo", *policy, *steps])
+    capsys.readouterr()
+    main(["eval", "ppo", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    logged = [record["validation"] for record in read(folder / "ppo" / "log.jsonl") if "validation" in record]
+    assert any(found["objective"] == pytest.approx(-each, rel=1e-5) for each in logged)
+    assert found["evaluated"] == found["available"] and "objective/kl" in found
+    (folder / "prompts.txt").write_text("say 3: \nsay 4: \nsay 5: \n", encoding="utf-8")
+    main(["eval", "ppo", "prompts.txt", "--json"])
+    other = json.loads(capsys.readouterr().out)
+    assert other["evaluated"] == 3 and other["objective"] != found["objective"]
+
+
+def test_the_head_of_a_reward_model_learns_beside_a_frozen_body(folder: Path) -> None:
+    config = cr.train.TrainConfig(max_steps=3, batch_size=4, lr=1e-2, eval_every=3, save_every=3)
+    places = "reward", "preferences.jsonl", config, "gpt-reward", None, "base"
+    method = cr.models.tuning.LoRA(rank=1)
+    run = cr.runs.Run.new(*places, method=method)
+    before = run.model.state()
+    assert run.model.count(trainable=True) == method.n_params(cr.models.Reward.on(cr.load("base")[0]))
+    run.train()
+    after = cr.load("reward")[0].state()
+    changed = {name for name, array in after.items() if (array != before[name]).any()}
+    assert "score.weight" in changed and all("lora" in name for name in changed - {"score.weight"})
+
+
+def test_ties_are_counted_and_prompts_are(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = folder / "preferences.jsonl"
+    tie = json.dumps({"prompt": "say 1: ", "chosen": "red", "rejected": "red"}) + "\n"
+    text = pairs.read_text(encoding="utf-8")
+    pairs.write_text(text + 3 * tie, encoding="utf-8")
+    for method in ("dpo", "reward"):
+        main(["align", method, "base", str(pairs), "--skip-ties", "--max-steps", "1", "--out", method])
+        assert "3 whose answers are the same are left out" in capsys.readouterr().out
+        main(["eval", method, str(pairs), "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert found["ties"] == 3 and found["evaluated"] == len(text.splitlines())
+    ties = folder / "ties.jsonl"
+    ties.write_text(5 * tie, encoding="utf-8")
+    for words in (["align", "dpo", "base", "ties.jsonl", "--skip-ties"], ["eval", "dpo", "ties.jsonl"]):
+        assert "the answers of all 5 pairs are the same (some must differ)" in refused(capsys, *words)
+    one = {"prompt": "say 1: ", "chosen": "red", "rejected": "cat"}
+    (folder / "one.jsonl").write_text(50 * (json.dumps(one) + "\n"), encoding="utf-8")
+    said = refused(capsys, "align", "dpo", "base", "one.jsonl")
+    assert "50 pairs of 1 prompt (must be enough prompts to hold back one in ten)" in said
+
+
+def test_a_reward_that_is_gone_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = ["--max-steps", "1", "--json"]
+    main(["align", "reward", "base", "preferences.jsonl", "--out", "reward", *steps])
+    policy = ["--max-new-tokens", "4", "--batch-size", "8", "--reward", "reward"]
+    main(["align", "ppo", "base", "preferences.jsonl", "--out", "ppo", *policy, *steps])
+    (folder / "reward").rename(folder / "elsewhere")
+    capsys.readouterr()
+    for words in (["align", "ppo", "--resume", "ppo", "--max-steps", "2"], ["eval", "ppo"]):
+        said = refused(capsys, *words)
+        assert "error: ppo: its reward " in said and "reward is not there (put it back" in said
 
 
 def test_the_settings_suit_the_number_of_pairs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

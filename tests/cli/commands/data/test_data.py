@@ -94,7 +94,7 @@ def test_get_fetches_into_the_cache(
 ) -> None:
     content = b"emma\n"
     Path("served.txt").write_bytes(content)
-    wrong = downloads.Download("a name", "MIT", Path("served.txt").absolute().as_uri(), 5, 64 * "0")
+    wrong = downloads.Download("a name", "MIT", Path("served.txt").absolute().as_uri(), 5, 64 * "0", "few")
     monkeypatch.setitem(downloads.NAMED, "names", wrong)
     with pytest.raises(SystemExit):
         main(["data", "get", "names"])

@@ -13,6 +13,7 @@ from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.outputs import Folder
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.seeds import in_words
 from chainrule.columns import Columns
 from chainrule.errors import Failure
 from chainrule.validate import Check
@@ -46,7 +47,7 @@ class Command:
 
     def run(self) -> None:
         from chainrule.scaling.plan import Plan, check_text
-        from chainrule.scaling.study import TABLE, Study
+        from chainrule.scaling.study import TABLE, Study, over_seeds
         from chainrule.tasks.language_modeling import LanguageModelingTask
 
         Check("scale run", self).at_least(0, "jobs")
@@ -86,6 +87,8 @@ class Command:
                 f"scale run: {len(failed)} of {total} runs failed (see above; call it again to try them)"
             )
         if not self.json:
+            if plan.config.seeds > 1:
+                print("\n".join(in_words(over_seeds(found), plan.config.seeds, self.out)))
             print(
                 f"{len(found)} runs in {self.out / TABLE}; fit them with: chainrule scale fit {self.out / TABLE} "
                 "--params params --tokens tokens"

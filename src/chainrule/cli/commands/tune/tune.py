@@ -16,6 +16,7 @@ from chainrule.train.config import Keeping, TrainConfig
 # What a run needs is imported when there is one: the help is there without it.
 
 DEFAULT = "lora"
+FOUND = ("ids", "tokens")  # fields of methods that follow from the texts: no options
 DEFAULTS = TrainConfig(max_steps=300, lr=3e-4, warmup=20, eval_every=50, save_every=100)
 
 
@@ -81,7 +82,7 @@ def command(_: str, words: Sequence[str] = ()) -> type[Tune]:
         "Unless all weights learn, the run keeps what learned alone, and finds the base again where it is now.\n\n"
         "Example: chainrule tune runs/base answers.jsonl --method lora --rank 8 --out runs/tuned"
     )
-    more: list[Any] = [("settings", Annotated[kind, Without(("ids",))], field(default_factory=kind))]
+    more: list[Any] = [("settings", Annotated[kind, Without(FOUND)], field(default_factory=kind))]
     if name == "prompt":
         said = "The rows start as the embeddings of this text, in place of --length random ones."
         more.append(("init_text", Annotated[str, Help(said)], field(default="")))
@@ -95,7 +96,7 @@ def _elsewhere() -> dict[str, str]:
 
     owners: dict[str, list[str]] = {"--init-text": ["prompt"]}
     for method in METHODS:
-        for each in fields(method_class(method)):
+        for each in (each for each in fields(method_class(method)) if each.name not in FOUND):
             owners.setdefault(f"--{each.name.replace('_', '-')}", []).append(method)
     return {flag: f"an option of --method {' or '.join(methods)}" for flag, methods in owners.items()}
 

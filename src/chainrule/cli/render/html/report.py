@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -12,6 +13,7 @@ from chainrule.cli.render.html.chart import Line, chart
 from chainrule.cli.render.html.style import STYLE
 from chainrule.machine import clock
 from chainrule.runs.environment import stretches
+from chainrule.runs.folder import RunFolder
 from chainrule.runs.history import History
 from chainrule.runs.plot import smooth
 
@@ -21,7 +23,7 @@ SAMPLES = 4  # that are shown at once: the first, the last, and some between
 def page(history: History) -> str:
     """The whole file; every text in it was made by others and is escaped."""
     parts = [_head(history), _tiles(history), *_findings(history), *_curves(history), *_samples(history)]
-    parts += [*_configuration(history), *_machine(history)]
+    parts += [*_openings(history), *_configuration(history), *_machine(history)]
     title = escape(f"{history.folder.name}: {history.family}")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -74,6 +76,14 @@ def _curves(history: History) -> Iterator[str]:
     ]
     if large:
         yield f'<h2>Curves</h2>{large}<div class="pair">{"".join(small)}</div>'
+
+
+def _openings(history: History) -> Iterator[str]:
+    """How often each test set was opened to evaluate the run."""
+    counts = Counter((each["data"], each["sha256"]) for each in RunFolder(history.folder).opened())
+    if counts:
+        yield "<h2>Test data, and how often they were opened</h2>"
+        yield _table({f"{data} ({sha256[:8]})": count for (data, sha256), count in counts.items()})
 
 
 def _points(pairs: Sequence[tuple[float, float]]) -> Any:
