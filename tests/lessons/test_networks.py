@@ -1,4 +1,4 @@
-"""Classifiers of sequences and the recurrent encoder-decoder: right gradients, padding unseen, what order tells."""
+"""The networks of the lessons: right gradients, padding unseen, what order tells, what is copied."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn
+from chainrule.lessons.networks.induction import START, induction_gpt
 from chainrule.lessons.networks.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
 from chainrule.lessons.networks.sequence_classifier import (
     AttentionClassifier,
@@ -80,3 +81,13 @@ def test_a_bag_is_the_mean_of_its_words_to_the_last_bits(dtype: type) -> None:
     got = bag.summary(IDS, LENGTHS).numpy()
     assert got.dtype == dtype
     np.testing.assert_allclose(got, want, rtol=16 * np.finfo(dtype).eps, atol=np.finfo(dtype).eps)
+
+
+def test_the_induction_circuit_continues_every_repetition() -> None:
+    model = induction_gpt(vocab_size=12, block_size=16)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        letters = 1 + rng.permutation(11)[: rng.integers(2, 8)]
+        ids = np.concatenate([[START], letters, letters])
+        found = model(ids[None]).numpy()[0].argmax(-1)
+        assert found[len(letters) + 1 : -1].tolist() == letters[1:].tolist()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from chainrule.autograd.abstract import abstract
+import numpy as np
+
+from chainrule.autograd.abstract import abstract, memory_of
 from chainrule.autograd.types import Array, Work
 from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.trace.graph import Given, Graph, Node, origin
@@ -41,6 +43,28 @@ def part_of(layer: str) -> str:
     names = layer.split(".")
     number = max((i for i, name in enumerate(names) if name.isdigit()), default=None)
     return "" if number is None else ".".join(names[: number + 2])
+
+
+def block_of(layer: str) -> str:
+    """`h.0` for a layer that is or lies inside of a numbered one; empty for other layers."""
+    names = layer.split(".")
+    number = next((i for i, name in enumerate(names) if name.isdigit()), None)
+    return "" if number is None else ".".join(names[: number + 1])
+
+
+def kept(graph: Graph) -> list[int]:
+    """Of each node the bytes of floats and masks that wait for the backward pass, parameters aside.
+
+    Views of one array count once, where it is first kept.
+    """
+    known = {memory_of(param.array)[0] for param, _, _ in graph.parameters()}
+    found = []
+    for node in graph.nodes:
+        arrays = (x for x in node.kept if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind in "fb")
+        new = {identity: nbytes for identity, nbytes in map(memory_of, arrays) if identity not in known}
+        known |= set(new)
+        found.append(sum(new.values()))
+    return found
 
 
 def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:

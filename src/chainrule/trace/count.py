@@ -15,13 +15,10 @@ from dataclasses import dataclass
 from operator import add
 from typing import Any, Protocol
 
-import numpy as np
-
-from chainrule.autograd.abstract import memory_of
 from chainrule.autograd.types import Work
 from chainrule.errors import ConfigError
 from chainrule.random import seeded
-from chainrule.trace.cost import COMPONENTS, cached_numbers, components, matrix_numbers, work
+from chainrule.trace.cost import COMPONENTS, cached_numbers, components, kept, matrix_numbers, work
 from chainrule.trace.graph import Graph, Value, trace
 
 MASKED_FRACTION = 0.15  # of the words, in the training of BERT
@@ -120,11 +117,7 @@ def total(works: dict[str, Work]) -> Work:
 
 def kept_for_backward(model: Model, batch: Batch) -> int:
     """Bytes of the floats and masks that wait for the backward pass, parameters aside; views of one count once."""
-    graph = step_graph(model, batch)
-    own = {memory_of(param.array)[0] for param, _, _ in graph.parameters()}
-    kept = [x for node in graph.nodes for x in node.kept if isinstance(x, np.ndarray)]
-    memory = dict(memory_of(x) for x in kept if x.ndim and x.dtype.kind in "fb")
-    return sum(nbytes for identity, nbytes in memory.items() if identity not in own)
+    return sum(kept(step_graph(model, batch)))
 
 
 def training_memory(model: Model, batch: Batch) -> dict[str, int]:

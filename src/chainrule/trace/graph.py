@@ -17,6 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from chainrule.autograd import Op, Param, Tensor, backend
 from chainrule.autograd.abstract import memory_of
+from chainrule.autograd.capture import Calls
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Needs, Saved, Shape
 from chainrule.errors import GraphError
@@ -95,6 +96,11 @@ class Graph:
 
     nodes: tuple[Node, ...]
     outputs: tuple[Source, ...]
+
+    def names(self) -> list[str]:
+        """Of each node the name of its call, as `capture` has it: the second call of `h.0.add` is `h.0.add#2`."""
+        calls = Calls()
+        return [calls.unique(node.name) for node in self.nodes]
 
     def parameters(self) -> Iterator[tuple[Param, Node, int]]:
         """Each parameter with the first call that uses it, and at which place."""

@@ -94,7 +94,13 @@ class MeanHeads(ZeroHeads):
             if self.means is None:
                 mean = y.mean(axis=-2, keepdims=True)  # positions, in either layout
             else:
-                mean = _of_heads(attention, np.asarray(self.means, y.dtype), y)
+                rows, D = (
+                    np.asarray(self.means, y.dtype),
+                    y.shape[-1] // (attention.heads if attention.packed else 1),
+                )
+                if rows.shape != (attention.heads, D):
+                    raise ShapeError(f"inspect: means {rows.shape} of heads (must be {(attention.heads, D)})")
+                mean = _of_heads(attention, rows, y)
             return y * (1 - chosen) + mean * chosen
 
         return {attention.call: change}

@@ -8,13 +8,14 @@ Found in the trace of a model, so that no model has to say it. Names are those o
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.capture import Calls
+from chainrule.autograd import enable_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect.probe import evaluating
@@ -22,8 +23,8 @@ from chainrule.models import Model
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
 from chainrule.nn import Layer
 from chainrule.suggest import hinted
-from chainrule.trace.cost import ATTENTION, RECURRENT, heads_of, part_of
-from chainrule.trace.graph import Graph, Node, Value, origin, trace
+from chainrule.trace.cost import ATTENTION, RECURRENT, block_of, heads_of, part_of
+from chainrule.trace.graph import Graph, Value, origin, trace
 
 
 def arguments(model: Layer, ids: Any) -> tuple[Any, ...]:
@@ -41,7 +42,7 @@ def _rows(x: Any) -> Any:
     """One text as a row of a batch."""
     if x is None:
         return None
-    x = np.asarray(x)
+    x = np.array(x)  # a copy: a trace tells source and target apart by their memory
     if x.dtype.kind not in "iub" or x.ndim not in (1, 2) or not x.size:
         raise DataError(f"inspect: ids {x.shape} of dtype {x.dtype} (must be whole numbers, (T,) or (B, T))")
     return x[None] if x.ndim == 1 else x
@@ -96,11 +97,11 @@ class Sites:
     """The calls of a forward pass by what they are."""
 
     graph: Graph
-    names: list[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        calls = Calls()
-        self.names = [calls.unique(node.name) for node in self.graph.nodes]
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the calls, by node."""
+        return self.graph.names()
 
     @cached_property
     def spine(self) -> list[int]:
@@ -146,7 +147,7 @@ class Sites:
         return found
 
     def _block(self, name: str, last: int) -> Block:
-        inside = [i for i, node in enumerate(self.graph.nodes) if block_of(node) == name]
+        inside = [i for i, node in enumerate(self.graph.nodes) if block_of(node.layer) == name]
         attentions = tuple(self.attention(i) for i in inside if self.graph.nodes[i].op.name in ATTENTION)
         cells = [self.names[i] for i in inside if self.graph.nodes[i].op.name in RECURRENT]
         added = [self.sums[i] for i in inside if i in self.sums]
@@ -189,8 +190,8 @@ class Sites:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """What is added to the stream on its way to the output, in order."""
-        return [self._part(i) for i in self.spine if i in self.sums]
+        """What is added to the stream, of a source first, in order."""
+        return [self._part(i) for i in self.sums]
 
     def _part(self, i: int) -> Part:
         source = self.sums[i]
@@ -200,7 +201,7 @@ class Sites:
 
     def block_at(self, i: int) -> str:
         """The block of node i; empty outside of blocks."""
-        return block_of(self.graph.nodes[i])
+        return block_of(self.graph.nodes[i].layer)
 
     @cached_property
     def last_norm(self) -> list[str]:
@@ -275,13 +276,6 @@ class Sites:
         return self.streams[which] if which in self.streams else self.block(which).stream
 
 
-def block_of(node: Node) -> str:
-    """`h.0` for a call in a numbered layer; empty for others."""
-    names = node.layer.split(".")
-    number = next((i for i, name in enumerate(names) if name.isdigit()), None)
-    return "" if number is None else ".".join(names[: number + 1])
-
-
 def sites(model: Model | Layer, ids: Any) -> Sites:
     """The sites of a model's forward pass over ids as `arguments` takes them; nothing is computed.
 
@@ -297,9 +291,9 @@ def sites(model: Model | Layer, ids: Any) -> Sites:
     return Sites(forward_graph(model, arguments(model, ids)))
 
 
-def forward_graph(model: Layer, given: tuple[Any, ...]) -> Graph:
-    """The forward pass in evaluation, traced."""
-    with evaluating(model):
+def forward_graph(model: Layer, given: tuple[Any, ...], *, learning: bool = False) -> Graph:
+    """The forward pass in evaluation, traced; if it is `learning`, with what waits for a backward pass."""
+    with evaluating(model), enable_grad() if learning else nullcontext():
         return trace(lambda **named: model(*named.values()), **_named(model, given))
 
 

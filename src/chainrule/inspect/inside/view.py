@@ -158,11 +158,15 @@ class View:
 
     def attention(self, block: str | int, *, cross: bool = False) -> Array:
         """Attention weights of a block (H, T, S); with `cross` those to the source."""
+        return one_text(self.maps(block, cross=cross))
+
+    def maps(self, block: str | int, *, cross: bool = False) -> Array:
+        """The same of several texts (B, H, T, S)."""
         found = self.sites.attending(block, cross)
         _, seen = self._passed
         if found.weights in seen.found:  # an edit changes them, and the fused op was taken apart
-            return one_text(seen[found.weights].value)
-        return one_text(weights_of(seen[found.call]))
+            return seen[found.weights].value
+        return weights_of(seen[found.call])
 
     def stream(self, block: str | int) -> Array:
         """The residual stream after a block (T, C); `embedding` is before the first, `source` before an encoder's."""

@@ -1,1 +1,2 @@
-"""The small networks of the lessons: classifiers of sequences, and recurrent encoders with decoders."""
+"""The small networks of the lessons: classifiers of sequences, recurrent encoders with decoders, and an induction
+circuit."""
