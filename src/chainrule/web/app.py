@@ -16,13 +16,15 @@ from chainrule import __version__
 from chainrule.errors import ChainruleError
 from chainrule.web.guard import Guard
 from chainrule.web.jobs import Canceled, Jobs
+from chainrule.web.models import Models
 from chainrule.web.routes import answers, calculus, tokens
+from chainrule.web.routes import models as model_routes
 from chainrule.web.routes import runs as run_routes
 from chainrule.web.runs.overview import Runs
 from chainrule.web.runs.processes import Trainings
 
 PAGE = Path(__file__).parent / "page"
-VIEWS = ("/", "/runs", "/tokens", "/calculus")  # each with what is below it
+VIEWS = ("/", "/runs", "/microscope", "/playground", "/tokens", "/calculus")  # each with what is below it
 
 
 def create_app(folder: Path = Path("runs")) -> FastAPI:
@@ -40,12 +42,14 @@ def create_app(folder: Path = Path("runs")) -> FastAPI:
     app.add_middleware(Guard)
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
     _errors(app)
-    for router in (
+    routers = (
         answers.routes(jobs),
         run_routes.routes(jobs, runs, trainings),
+        model_routes.routes(jobs, Models(runs)),
         tokens.routes(jobs),
         calculus.routes(jobs),
-    ):
+    )
+    for router in routers:
         app.include_router(router)
     _pages(app)
     return app

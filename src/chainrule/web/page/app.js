@@ -6,6 +6,8 @@ import { problem } from "./lib/parts.js";
 const VIEWS = [
   { path: "/", name: "Home", file: "./views/home.js", exact: true },
   { path: "/runs", name: "Runs", file: "./views/runs.js" },
+  { path: "/microscope", name: "Microscope", file: "./views/microscope.js" },
+  { path: "/playground", name: "Playground", file: "./views/playground.js" },
   { path: "/tokens", name: "Tokens", file: "./views/tokens.js" },
   { path: "/calculus", name: "Calculus", file: "./views/calculus.js" },
 ];

@@ -12,6 +12,11 @@ from chainrule.runs.compare import different, facts
 from chainrule.train.log import read
 
 
+# Families whose models read one text and predict its tokens; those that write go on from where it ends.
+WRITERS = ("gpt", "llama", "neox", "lstm", "gru", "rnn", "mlp")
+READERS = (*WRITERS, "bert")
+
+
 class Runs:
     """Every run below a directory. What a checkpoint tells is read again only when there is a newer one."""
 
@@ -74,6 +79,8 @@ class Runs:
             **self.line(name),
             "settings": _plain(history.settings),
             "machine": _plain(history.machine),
+            "reads": history.family in READERS and bool(RunFolder(history.folder).saved()),
+            "writes": history.family in WRITERS and bool(RunFolder(history.folder).saved()),
             "python": _program([history.folder]),
         }
 

@@ -27,8 +27,8 @@ export async function render(place) {
     h("div.grid3",
       h("button.card.way", { type: "button", onclick: train }, card("∿", "Train something in two minutes",
         "A small language model on text that every Python has. Watch its curves, what it writes, and what the doctor says.", "Start training now")),
-      h("a.card.way", { href: "/tokens", data: { link: "" } }, card("¶", "See what a model reads",
-        "Your text in the pieces of seven tokenizers, and byte pair encoding merge by merge.", "Open the tokens")),
+      h("a.card.way", { href: "/microscope", data: { link: "" } }, card("◎", "Look inside a model",
+        "What it expects at every token, where each head looks, and when it makes up its mind.", "Open the microscope")),
       h("a.card.way", { href: "/calculus", data: { link: "" } }, card("∂", "Start from one number and its gradient",
         "Write an expression, step through its graph forward and backward, and see that every gradient is right.", "Open the calculus"))),
     wrong, here);
