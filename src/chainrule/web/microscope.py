@@ -9,16 +9,22 @@ import numpy as np
 
 from chainrule import inspect
 from chainrule.errors import ConfigError
-from chainrule.text import prompt_ids
-from chainrule.web.models import Loaded
+from chainrule.text import SpecialIds, prompt_ids
+from chainrule.web.models import Loaded, suited
 
 TOP = 8  # tokens that are shown of a prediction
 LONGEST = 160  # tokens of a text
+EXAMPLES = ("The value of the value of ", "the value", "the ", "a")
 
 
 def ids_of(loaded: Loaded, text: str) -> Any:
     """The ids of a text as the model expects them, if they fit its context."""
-    ids = prompt_ids(loaded.tokenizer, text)
+    if masked(loaded):
+        special = SpecialIds.of(loaded.tokenizer.special_ids)
+        inside = prompt_ids(loaded.tokenizer, text, special=True)
+        ids = np.array([special.cls, *inside, special.sep])
+    else:
+        ids = prompt_ids(loaded.tokenizer, text)
     most = min(LONGEST, int(loaded.model.context))
     if not len(ids):
         raise ConfigError("microscope: no text to read (write some)")
@@ -27,7 +33,12 @@ def ids_of(loaded: Loaded, text: str) -> Any:
     return ids
 
 
-def edits_of(off: str) -> list[inspect.Edit]:
+def masked(loaded: Loaded) -> bool:
+    """The model predicts tokens where they stand, from both sides, rather than those that follow."""
+    return "masked" in getattr(loaded.model, "reads", ())
+
+
+def edits_of(off: str) -> list[inspect.ZeroHeads]:
     """Heads that are switched off, written as h.0:1 and separated by commas."""
     found = []
     for word in filter(None, off.split(",")):
@@ -45,16 +56,22 @@ def seen_by(loaded: Loaded, text: str, off: str = "") -> inspect.View:
         view = inspect.view(loaded.model, ids_of(loaded, text), edits_of(off))
         loaded.known = {name: value for name, value in loaded.known.items() if not name.startswith("view ")}
         loaded.known[key] = view
-    return loaded.known[key]  # type: ignore[no-any-return]
+    return loaded.known[key]
 
 
-def read(loaded: Loaded, text: str, off: str = "") -> dict[str, Any]:
-    """Tokens, predictions at every position, and what is there to be looked at; with heads off also what changes."""
+def read(loaded: Loaded, text: str | None, off: str = "") -> dict[str, Any]:
+    """Tokens, predictions at every position, and what is there to be looked at; with heads off also what changes.
+
+    Without a text one is chosen that suits the model.
+    """
+    text = suited(loaded, EXAMPLES) if text is None else text
     ids, edits = ids_of(loaded, text), edits_of(off)
     piece, seen = loaded.tokenizer.piece, seen_by(loaded, text, off)
     summary = seen.summary(min(TOP, loaded.tokenizer.vocab_size))
     summary["pieces"] = [piece(id) for id in summary["tokens"]]
     summary["top"] = [[{"id": id, "piece": piece(id), "p": p} for id, p in row] for row in summary["top"]]
+    summary["text"] = text
+    summary["next"] = not masked(loaded)
     summary["kl"] = inspect.effect(loaded.model, ids, edits).kl.tolist() if edits else None
     summary["python"] = program(loaded, text, off)
     return summary
@@ -105,19 +122,23 @@ def packed(values: Any) -> dict[str, Any]:
 
 def program(loaded: Loaded, text: str, off: str) -> str:
     """The numbers of the view in Python."""
-    edits = ", ".join(f"cr.inspect.ZeroHeads({edit.block!r}, {edit.heads!r})" for edit in edits_of(off))  # type: ignore[attr-defined]
+    ids = f"cr.text.prompt_ids(tokenizer, {text!r})"
+    if masked(loaded):
+        special = "cr.text.SpecialIds.of(tokenizer.special_ids)"
+        ids = f"[{special}.cls, *cr.text.prompt_ids(tokenizer, {text!r}, special=True), {special}.sep]"
+    edits = ", ".join(f"cr.inspect.ZeroHeads({edit.block!r}, {edit.heads!r})" for edit in edits_of(off))
     return "\n".join(
         [
             "import chainrule as cr",
             "",
             f"model, tokenizer = cr.load({str(loaded.path)!r})",
-            f"ids = cr.text.prompt_ids(tokenizer, {text!r})",
+            f"ids = {ids}",
             f"edits = [{edits}]",
             "seen = cr.inspect.view(model, ids, edits)",
             "print(seen.summary())",
             "lens = cr.inspect.logit_lens(model, ids, edits=edits)",
             "architecture = cr.inspect.architecture(model)",
-            "# of a transformer: seen.attention(block)[head], cr.inspect.head_scores(model); of an RNN: seen.gates(block)",
+            "# also: seen.attention(block)[head], cr.inspect.head_scores(model); of an RNN seen.gates(block)",
             "",
         ]
     )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import chainrule as cr
-from chainrule.errors import ConfigError
+from chainrule.errors import ChainruleError, ConfigError
 from chainrule.runs import RunFolder, environment
 from chainrule.runs.folder import step_of
+from chainrule.text import prompt_ids
 from chainrule.web.runs.overview import READERS, Runs
 
 KEPT = 2  # models in memory
@@ -29,6 +30,16 @@ class Loaded:
     lock: threading.Lock = field(default_factory=threading.Lock)
     known: dict[str, Any] = field(default_factory=dict)
     """What was computed of it and does not change."""
+
+
+def suited(loaded: Loaded, texts: tuple[str, ...]) -> str:
+    """The first of these texts that the tokenizer knows and half of the context holds; else some tokens of its own."""
+    tokenizer = loaded.tokenizer
+    for text in texts:
+        with suppress(ChainruleError):
+            if 0 < len(prompt_ids(tokenizer, text)) <= int(loaded.model.context) // 2:
+                return text
+    return str(tokenizer.decode(range(min(4, tokenizer.vocab_size))))
 
 
 class Models:
@@ -55,7 +66,9 @@ class Models:
         folder = RunFolder(self.runs.path(name))
         if step is None:
             if not folder.saved():
-                raise ConfigError(f"run {name[:80]!r}: has no checkpoint yet (wait for the first, or choose another run)")
+                raise ConfigError(
+                    f"run {name[:80]!r}: has no checkpoint yet (wait for the first, or choose another run)"
+                )
             return folder.path
         found = folder.checkpoint(step)
         if not found.is_dir():

@@ -10,21 +10,28 @@ from chainrule.errors import ConfigError
 from chainrule.generate import Sampling, stream
 from chainrule.generate.sample import encoded
 from chainrule.web.jobs import Tell
-from chainrule.web.models import Loaded
+from chainrule.web.models import Loaded, suited
 
 TOP = 8
+EXAMPLES = ("The ", "the ", "a")
 MOST = 400  # tokens of a prompt and its continuation
 NUMBERS = {"temperature": float, "top_p": float, "top_k": int, "seed": int}
 
 
 def continued(
-    loaded: Loaded, prompt: str, ids: Sequence[int] | None, length: int, options: Mapping[str, Any], tell: Tell
+    loaded: Loaded,
+    prompt: str | None,
+    ids: Sequence[int] | None,
+    length: int,
+    options: Mapping[str, Any],
+    tell: Tell,
 ) -> dict[str, Any]:
     """Continue a prompt, or the very tokens `ids` of a branch; each token with its probability and the alternatives.
 
-    Probabilities are the model's own, before temperature and cuts.
+    Probabilities are the model's own, before temperature and cuts. Without a prompt one is chosen that suits the model.
     """
     vocabulary, context = loaded.tokenizer.vocab_size, min(MOST, int(loaded.model.context))
+    prompt = suited(loaded, EXAMPLES) if prompt is None else prompt
     given = encoded(loaded.tokenizer, prompt).tolist() if ids is None else [int(id) for id in ids]
     loaded.tokenizer.check_ids(given)
     if len(given) >= context:
@@ -41,12 +48,16 @@ def continued(
     seen = inspect.view(loaded.model, whole)
     piece, top = loaded.tokenizer.piece, seen.top(min(TOP, vocabulary))
     probabilities = seen.probabilities
-    tokens = [{"id": id, "piece": piece(id), "given": at < len(given), "p": None, "top": []} for at, id in enumerate(whole)]
-    for at in range(1, len(whole)):
-        tokens[at]["p"] = float(probabilities[at - 1, whole[at]])
-        tokens[at]["top"] = [{"id": id, "piece": piece(id), "p": p} for id, p in top[at - 1]]
+    tokens: list[dict[str, Any]] = [
+        {"id": id, "piece": piece(id), "given": at < len(given), "p": None, "top": []}
+        for at, id in enumerate(whole)
+    ]
+    for at, shown in enumerate(tokens[1:], 1):
+        shown["p"] = float(probabilities[at - 1, shown["id"]])
+        shown["top"] = [{"id": id, "piece": piece(id), "p": p} for id, p in top[at - 1]]
     return {
         "tokens": tokens,
+        "asked": prompt,
         "text": loaded.tokenizer.decode(whole),
         "prompt": len(given),
         "full": len(whole) >= context,

@@ -14,7 +14,7 @@ import uvicorn
 
 from chainrule.cli.commands.studio import HOST, listening
 from chainrule.web.app import create_app
-from tests.web.runs.conftest import trained
+from tests.web.conftest import trained
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 WIDTHS = (390, 1440)

@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.web.runs.plan import QUICK, Plan
-from tests.web.runs.conftest import TEXT
+from tests.web.conftest import TEXT
 
 
 @pytest.fixture

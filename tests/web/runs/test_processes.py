@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 import chainrule as cr
 from chainrule.web.app import create_app
-from tests.web.runs.conftest import TEXT
+from tests.web.conftest import TEXT
 
 OPTIONS = {"n_layer": "1", "n_head": "1", "n_embd": "8", "block_size": "8", "batch_size": "2"}
 

@@ -32,7 +32,7 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
         return await answer(jobs, lambda tell: models.listed(WRITERS if write else READERS))
 
     @router.get("/microscope/view")
-    async def view(run: str, text: str, step: int | None = None, off: str = "") -> Any:
+    async def view(run: str, text: str | None = None, step: int | None = None, off: str = "") -> Any:
         return await look(run, step, lambda loaded, tell: microscope.read(loaded, text, off))
 
     @router.get("/microscope/attention")
@@ -57,11 +57,11 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
 
     @router.post("/playground")
     async def write(form: Annotated[dict[str, Any], Body()]) -> Any:
-        run, prompt, ids = form.get("run"), form.get("prompt", ""), form.get("ids")
+        run, prompt, ids = form.get("run"), form.get("prompt"), form.get("ids")
         step, length, options = form.get("step"), form.get("length", 100), form.get("options") or {}
         whole = all(type(each) is int for each in ids) if isinstance(ids, list) and ids else ids is None
         sized = (step is None or type(step) is int) and type(length) is int and isinstance(options, dict)
-        if not (isinstance(run, str) and isinstance(prompt, str) and whole and sized):
+        if not (isinstance(run, str) and (prompt is None or isinstance(prompt, str)) and whole and sized):
             raise ConfigError("playground: must have a run, a prompt or ids of tokens, a length and options")
         return await look(
             run, step, lambda loaded, tell: playground.continued(loaded, prompt, ids, length, options, tell)

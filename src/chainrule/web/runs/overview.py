@@ -11,9 +11,8 @@ from chainrule.runs import History, RunFolder
 from chainrule.runs.compare import different, facts
 from chainrule.train.log import read
 
-
 # Families whose models read one text and predict its tokens; those that write go on from where it ends.
-WRITERS = ("gpt", "llama", "neox", "lstm", "gru", "rnn", "mlp")
+WRITERS = ("gpt", "llama", "neox", "lstm", "gru", "rnn")
 READERS = (*WRITERS, "bert")
 
 

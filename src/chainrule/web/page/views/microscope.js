@@ -8,8 +8,6 @@ import { asPython, heading, permalink, problem, work } from "../lib/parts.js";
 import { architectureCard, headsCard, lensCard } from "./inside.js";
 import { attentionCard, gatesCard } from "./attention.js";
 
-const EXAMPLE = "The value of the value of ";
-
 export async function render(place, { params }) {
   place.classList.add("stack-large");
   const models = await ask("/api/models");
@@ -17,11 +15,11 @@ export async function render(place, { params }) {
     replace(place, heading("Microscope", "Look inside a model while it reads."), noModels());
     return undefined;
   }
-  const state = { ...chosen(models, params), text: params.get("text") ?? EXAMPLE, at: params.has("at") ? Number(params.get("at")) : null, block: params.get("block"), head: Number(params.get("head") ?? 0), off: new Set((params.get("off") ?? "").split(",").filter(Boolean)) };
+  const state = { ...chosen(models, params), text: params.get("text"), at: params.has("at") ? Number(params.get("at")) : null, block: params.get("block"), head: Number(params.get("head") ?? 0), off: new Set((params.get("off") ?? "").split(",").filter(Boolean)) };
   let seen = null, turn = 0;
   const strip = h("div.tokens", { role: "listbox", "aria-label": "Tokens", tabindex: "0", onkeydown: keys }), next = h("div"), wrong = h("div"), change = h("div");
   const attention = h("div"), lens = h("div"), heads = h("div"), architecture = h("div"), body = h("div.stack-large");
-  const field = h("textarea", { rows: "2", value: state.text, "aria-label": "Text", oninput: debounce(300, () => { state.text = field.value; state.at = null; load(); }) });
+  const field = h("textarea", { rows: "2", value: state.text ?? "", "aria-label": "Text", oninput: debounce(300, () => { state.text = field.value; state.at = null; load(); }) });
 
   const given = (more = {}) => query({ run: state.run, step: state.step, text: state.text, off: [...state.off].join(",") || null, ...more });
   function keep() {
@@ -53,7 +51,7 @@ export async function render(place, { params }) {
 
   function drawStrip() {
     replace(strip, seen.pieces.map((piece, i) => {
-      const loss = i ? seen.loss[i - 1] : null;
+      const loss = seen.next ? (i ? seen.loss[i - 1] : null) : seen.loss[i];
       return h("button", { type: "button", role: "option", tabindex: "-1", class: "token", "aria-selected": i === state.at ? "true" : "false", css: { "--weight": `${loss === null ? 0 : Math.min(70, loss * 14)}%` },
         data: { loss: String(loss), at: String(i) }, title: loss === null ? "the first token" : `−ln P = ${number(loss)}`, onclick: () => pick(i) }, visible(piece));
     }));
@@ -62,7 +60,9 @@ export async function render(place, { params }) {
   function drawNext() {
     const top = seen.top[state.at], target = seen.targets[state.at];
     const known = target >= 0 && state.at + 1 < seen.pieces.length;
-    replace(next, h("p", "After ", h("code", visible(seen.pieces.slice(Math.max(0, state.at - 12), state.at + 1).join(""))), known ? [" comes ", h("code", visible(seen.pieces[state.at + 1])), ` (rank ${seen.rank[state.at] + 1}).`] : " the text ends.", " Expected:"),
+    const before = seen.next ? ["After ", h("code", visible(seen.pieces.slice(Math.max(0, state.at - 12), state.at + 1).join(""))), known ? [" comes ", h("code", visible(seen.pieces[state.at + 1])), ` (rank ${seen.rank[state.at] + 1}).`] : " the text ends.", " Expected:"]
+      : ["Here stands ", h("code", visible(seen.pieces[state.at])), ` (rank ${seen.rank[state.at] + 1}). From both sides it expects:`];
+    replace(next, h("p", before),
       h("div.bars", top.map((each) => h("div", { data: { id: String(each.id), p: String(each.p) }, class: `chance${each.id === target ? " right" : ""}` }, h("code", visible(each.piece)), h("span.rail", h("span", { css: { width: `${100 * each.p}%` } })), h("span.num", `${number(100 * each.p, 3)} %`)))),
       h("p.small.soft", `Entropy ${number(seen.entropy[state.at])} nats: as undecided as among ${number(Math.exp(seen.entropy[state.at]), 3)} equal choices.`));
   }
@@ -75,6 +75,8 @@ export async function render(place, { params }) {
       const found = await ask(`/api/microscope/view?${given()}`, { onjob });
       if (mine !== turn) return undefined;
       seen = found;
+      if (state.text === null) field.value = state.text = found.text;
+      keep();
       return [];
     }, { keep: true }).then((fine) => { body.hidden = !fine; });
     if (mine !== turn || body.hidden) return;

@@ -14,12 +14,13 @@ export async function render(place, { params }) {
     return;
   }
   const numbers = { temperature: ["Temperature", "0.8"], top_k: ["Top k", ""], top_p: ["Top p", "1"], seed: ["Seed", "0"] };
-  const state = { ...chosen(models, params), prompt: params.get("prompt") ?? "The ", length: Number(params.get("length") ?? 120), options: Object.fromEntries(Object.entries(numbers).map(([key, [, usual]]) => [key, params.get(key) ?? usual])) };
+  const state = { ...chosen(models, params), prompt: params.get("prompt"), length: Number(params.get("length") ?? 120), options: Object.fromEntries(Object.entries(numbers).map(([key, [, usual]]) => [key, params.get(key) ?? usual])) };
   state.ids = params.has("ids") ? params.get("ids").split(".").map(Number) : null;
   let found = null, at = null;
   const result = h("div.stack-large");
   const keep = () => {
-    const search = new URLSearchParams({ run: state.run, prompt: state.prompt, length: state.length });
+    const search = new URLSearchParams({ run: state.run, length: state.length });
+    if (state.prompt !== null) search.set("prompt", state.prompt);
     if (state.step !== null) search.set("step", state.step);
     if (state.ids) search.set("ids", state.ids.join("."));
     for (const [key, value] of Object.entries(state.options)) if (value !== numbers[key][1]) search.set(key, value);
@@ -29,11 +30,13 @@ export async function render(place, { params }) {
     keep();
     return work(result, async ({ onjob }) => {
       found = await ask("/api/playground", { body: { run: state.run, step: state.step, prompt: state.prompt, ids: state.ids, length: state.length, options: state.options }, onjob });
+      if (state.prompt === null) field.value = state.prompt = found.asked;
+      keep();
       if (at === null || at >= found.tokens.length) at = Math.min(found.prompt, found.tokens.length - 1);
       return draw();
     }, { keep: result.childElementCount > 0 });
   };
-  const field = h("textarea", { rows: "2", value: state.prompt, "aria-label": "Prompt", onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); begin(); } }, oninput: () => { state.prompt = field.value; } });
+  const field = h("textarea", { rows: "2", value: state.prompt ?? "", "aria-label": "Prompt", onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); begin(); } }, oninput: () => { state.prompt = field.value; } });
   const begin = () => { state.ids = null; at = null; write(); };
   replace(place, heading("Playground", "Let a model write. Every token shows how likely it was; choose another one to branch off there.", permalink(), asPython(() => found?.python ?? "")),
     h("div.card.stack", chooser(models, state, () => { state.ids = null; keep(); }), h("label.field", "Prompt", field),
