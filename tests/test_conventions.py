@@ -79,3 +79,60 @@ def test_layers_and_models_document_their_shapes() -> None:
                 assert SHAPE.search(forward.__doc__ or ""), f"{name}.forward does not say its shapes"
     rows = np.ones((2, 3), np.float32)
     assert isinstance(cr.ops.softmax(rows), np.ndarray)
+
+
+FORMULAS = ("foundations", "scaling.laws", "align.advantages", "nn.positions")
+ARRAYS = re.compile(r"ArrayLike|Array\b|Floats|Rows|Mask\b")
+
+
+def formulas() -> dict[str, object]:
+    """Every op, and every public function of arrays in the rooms of formulas"""
+    found: dict[str, object] = {**cr.ops.all_ops(), **cr.ops.compositions()}
+    for room in FORMULAS:
+        module = importlib.import_module(f"chainrule.{room}")
+        inside = pkgutil.walk_packages(getattr(module, "__path__", []), f"{module.__name__}.")
+        names = [each.name for each in inside if "._" not in each.name]
+        for part in [module, *map(importlib.import_module, names)]:
+            for name, function in inspect.getmembers(part, inspect.isfunction):
+                public = not name.startswith("_") and function.__module__ == part.__name__
+                if public and ARRAYS.search(str(inspect.signature(function))):
+                    found[f"{part.__name__}.{name}"] = function
+    return found
+
+
+@pytest.mark.requirement("R-515")
+def test_every_public_formula_says_its_shapes() -> None:
+    found = formulas()
+    assert len(found) > 180
+    lacking = [name for name, formula in found.items() if not says_shapes(formula.__doc__ or "")]
+    assert not lacking, "docstrings without shapes such as x (..., C) -> (..., C)"
+
+
+def says_shapes(doc: str) -> bool:
+    """Whether it has a shape: (...), (), (n,), (B, T, C)"""
+    return bool(re.search(r"(?:^|[\s:])\((?:\.\.\.|[^()]*,[^()]*)?\)", doc))
+
+
+def test_a_docstring_without_shapes_is_found() -> None:
+    assert says_shapes("x (..., C) -> (..., C)") and says_shapes("u (n,), v (n,) -> ()")
+    assert not says_shapes("y = ln(1 + x), exact for small x (and large ones)")
+
+
+@pytest.mark.requirement("R-508", declared="docs/reference/notation.md")
+def test_formulas_are_written_as_the_page_of_notation_says() -> None:
+    """Its list is whole; the pages introduce what they derive with its set, and the code of layers says its shapes."""
+    page = (ROOT / "docs" / "reference" / "notation.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([a-z][^|]+?) \|", page, re.M)[1:]
+    needed = ("scalar", "vector", "matrix", "set, distribution", "random variable", "logarithm", "batch")
+    assert not set(needed) - set(rows)
+    for path in sorted((ROOT / "docs" / "derivations").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        for name, sizes in re.findall(r"\$([A-Za-z])(?:_\w+)? \\in \\mathbb\{R\}\^\{?([^$]+)\$", text):
+            matrix = "\\times" in sizes
+            assert matrix or name.islower() or name in "XYZ", f"{path.name}: a vector is called {name}"
+    for module in OPS:
+        if ".neural." in module:
+            source = inspect.getsource(importlib.import_module(module))
+            assert re.search(r"#.*\((?:\.\.\.|\w+)[^()]*,[^()]*\)|\(\.\.\.\)", source), (
+                f"{module}: no shapes in its code"
+            )

@@ -1,7 +1,8 @@
 """Which learning rate suits each method of tuning: python -m benchmarks.lessons.tuning_rates
 
-A small GPT learns the built-in prose, then to answer (docstrings), by every method at several rates. Each row is the loss
-on held-back answers and on the old text after the same number of steps; the rate is that of the pretraining times a factor.
+A small GPT learns the built-in prose, then to answer (docstrings), by every method at several rates. Each row is the
+loss on held-back answers and on the old text after the same number of steps; the rate is that of the pretraining times
+a factor.
 """
 
 from __future__ import annotations
@@ -59,9 +60,7 @@ def main() -> None:
     print("| method | rate / pretraining rate | loss on answers | on the old text |\n|---|---|---|---|")
     for method in given.methods.split(","):
         for factor in map(float, given.factors.split(",")):
-            losses = [
-                tuned(base, folder, method, factor, given.steps, seed) for seed in range(given.seeds)
-            ]
+            losses = [tuned(base, folder, method, factor, given.steps, seed) for seed in range(given.seeds)]
             new, old = np.mean(losses, axis=0)
             print(f"| {method} | {factor:g} | {new:.3f} | {old:.3f} |", flush=True)
 

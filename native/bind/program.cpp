@@ -1,3 +1,4 @@
+#include "decode/pack.hpp"
 #include "decode/program.hpp"
 
 #include <mutex>
@@ -179,19 +180,19 @@ public:
         for (const Piece& piece : batch.pieces) sources_.push_back(piece.count);
     }
 
-    // Piece i is counts[i] tokens of sequences[i], which has past[i] already and is about sources[i]. result (pieces,
-    // width of the last buffer)
+    // Piece i is counts[i] tokens of sequences[i], which has past[i] already and is about sources[i]. Its last kept[i]
+    // rows, by default one, are the next of result (rows, width of the last buffer).
     void run(Matrix result, Array<const int32_t, 1> tokens, Ids sequences, Ids counts, Ids past,
-             std::optional<Ids> sources) {
+             std::optional<Ids> sources, std::optional<Ids> kept) {
         WithoutGil release;
         std::lock_guard<std::mutex> alone(mutex_);  // before the checks: another thread may change what they look at
         const size_t pieces = sequences.size(), width = result.shape(1);
         pointer(counts, "counts", pieces);
         pointer(past, "past", pieces);
         pointer_or_null(sources, "sources", pieces);
+        pointer_or_null(kept, "kept", pieces);
         if (!sources != !program_.memory_width())
             throw std::invalid_argument("sources are needed if the program attends to them");
-        if (result.shape(0) != pieces) throw std::invalid_argument("result must have a row for each sequence");
         same(width, program_.result_width());
         const size_t positions = program_.positions - prompt_;
         for (size_t i = 0; i < tokens.size(); ++i)
@@ -205,6 +206,8 @@ public:
             if (sequence >= taken.size() || taken[sequence]) throw std::invalid_argument("no such sequence, or twice");
             if (!count || count > positions || before > positions - count)
                 throw std::invalid_argument("count must be at least 1, and past + count within the positions");
+            const size_t keep = kept ? kept->data()[i] : 1;
+            if (!keep || keep > count) throw std::invalid_argument("kept must be from 1 to count");
             const size_t source = sources ? sources->data()[i] : 0;
             if (sources && source >= sources_.size()) throw std::invalid_argument("no such source");
             taken[sequence] = true;
@@ -212,13 +215,14 @@ public:
             for (size_t p = 0; p < prompt; ++p) batch.token.push_back(static_cast<int32_t>(tokens_ + p));
             if (count > tokens.size() - given) throw std::invalid_argument("counts exceed the tokens");
             batch.token.insert(batch.token.end(), tokens.data() + given, tokens.data() + given + count);
-            batch.add({sequence, prompt + count, past, source, sources ? sources_[source] : 0});
+            batch.add({sequence, prompt + count, past, source, sources ? sources_[source] : 0}, keep);
             given += count;
         }
         pointer(tokens, "tokens", given);
+        if (result.shape(0) != batch.kept.size()) throw std::invalid_argument("result must have a row for each kept");
         if (!pieces) return;
         program_.run(batch);
-        for (size_t i = 0; i < pieces; ++i)
+        for (size_t i = 0; i < batch.kept.size(); ++i)
             std::copy_n(program_.result(i), width, result.data() + i * width);
     }
 
@@ -247,7 +251,7 @@ private:
         (kept_.append(nb::cast(arrays)), ...);
     }
 
-    bool ended_ = false;  // after `last` there is a row for each sequence only
+    bool ended_ = false;  // after `last` there are only the rows that are kept
     Program program_;
     nb::list kept_;
     std::mutex mutex_;
@@ -267,6 +271,17 @@ void multiply(Matrix y, ConstMatrix x, Words words, int format) {
         panels().multiply(product.data(), x.data(), K, weights.panel(p), weights.format, R, K);
         decode().finish(y.data() + p * PANEL, N, product.data(), nullptr, Activation::none, false, R);
     }
+}
+
+// Outputs from `first` on of a matrix of `outputs`, weight (some outputs, inputs). False if one is not finite.
+bool pack_rows(Array<int32_t, 1> words, ConstMatrix weight, int format, size_t first, size_t outputs) {
+    const size_t inputs = weight.shape(1);
+    if (format < 0 || format > 3) throw std::invalid_argument("format must be from 0 to 3");
+    if (outputs % PANEL || first > outputs || weight.shape(0) > outputs - first)
+        throw std::invalid_argument("outputs must be whole panels, and have those of weight from first on");
+    const Weights packed{words.data(), static_cast<Format>(format), outputs, inputs};
+    pointer(words, "words", packed.panels() * panel_words(packed.format, packed.K()));
+    return without_gil([&] { return pack(words.data(), weight.data(), packed.format, first, weight.shape(0), inputs); });
 }
 
 }  // namespace
@@ -296,10 +311,12 @@ void bind_program(nb::module_& m) {
              "candidate"_a.noconvert().none(), "format"_a, "bias"_a.noconvert().none())
         .def("last", &Checked::last, "out"_a, "x"_a)
         .def("run", &Checked::run, "result"_a.noconvert(), "tokens"_a.noconvert(), "sequences"_a.noconvert(),
-             "counts"_a.noconvert(), "past"_a.noconvert(), "sources"_a.noconvert().none() = nb::none())
+             "counts"_a.noconvert(), "past"_a.noconvert(), "sources"_a.noconvert().none() = nb::none(),
+             "kept"_a.noconvert().none() = nb::none())
         .def("read", &Checked::read, "memory"_a.noconvert(), "counts"_a.noconvert())
         .def("grow", &Checked::grow, "sequences"_a)
         .def("copy", &Checked::copy, "source"_a, "target"_a, "count"_a);
+    def(m, "panels_pack", pack_rows, "words", "weight", "format", "first", "outputs");
     def(m, "panels_multiply", multiply, "y", "x", "words", "format");
 }
 

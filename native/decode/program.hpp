@@ -1,6 +1,7 @@
 // The forward pass of a model over new tokens, with a cache of the old ones, as a list of steps that runs in one call.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,14 +22,16 @@ struct Batch {
     std::vector<Piece> pieces;
     std::vector<int32_t> token;  // of each row, unless it is one of a source
     std::vector<size_t> piece;   // of each row: an index of pieces
+    std::vector<size_t> kept;    // rows that Program::last keeps
 
-    void add(Piece next) {
+    void add(Piece next, size_t keep = 1) {
         next.row = rows();
         piece.insert(piece.end(), next.count, pieces.size());
         pieces.push_back(next);
+        for (size_t r = rows() - std::min(keep, next.count); r < rows(); ++r) kept.push_back(r);
     }
 
-    size_t rows(bool last = false) const { return last ? pieces.size() : piece.size(); }  // last: one for each piece
+    size_t rows(bool last = false) const { return last ? kept.size() : piece.size(); }  // last: those that are kept
     size_t position(size_t row) const { return pieces[piece[row]].past + row - pieces[piece[row]].row; }
 };
 
@@ -48,7 +51,7 @@ class Buffer {
 public:
     Buffer(size_t width, bool last) : width(width), stride(whole_panels(width) | PANEL), last(last) {}
     const size_t width, stride;
-    const bool last;  // made after Program::last: a row for each piece is enough
+    const bool last;  // made after Program::last: only the rows that are kept
     void reserve(size_t rows);
     float* row(size_t r) const { return memory_->data() + r * stride; }
 
@@ -147,7 +150,7 @@ public:
     void activation(size_t out, size_t in, Activation activation);
     // gates: x W_xᵀ + b. The rows of `weights` are W_h; of a gru those of r and z, and `candidate` has those of n.
     void recurrent(size_t out, size_t gates, Cell cell, Weights weights, const Weights* candidate, const float* bias);
-    void last(size_t out, size_t in);  // the last row of each piece; later steps see only these rows
+    void last(size_t out, size_t in);  // the last rows of each piece; later steps see only these rows
 
     // A piece for each source; memory_rc has a row for each of their positions. What was read before is forgotten.
     void read(const Batch& sources, const float* memory_rc);

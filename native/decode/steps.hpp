@@ -104,7 +104,7 @@ inline auto activation(bool last, Buffer& out, Buffer& in, Activation kind) {
 
 inline auto last(Buffer& out, Buffer& in) {
     return each_row(true, [&out, &in](const Batch& batch, size_t i) {
-        std::copy_n(in.row(batch.pieces[i].row + batch.pieces[i].count - 1), in.stride, out.row(i));
+        std::copy_n(in.row(batch.kept[i]), in.stride, out.row(i));
     });
 }
 

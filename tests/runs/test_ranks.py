@@ -127,6 +127,70 @@ def test_a_dead_rank_ends_the_job_and_leaves_a_good_checkpoint(text: str, tmp_pa
     load(folder)
 
 
+FAILING = """
+import sys
+from chainrule.cli import main
+from chainrule.data import Batches
+from chainrule.distributed import world
+from chainrule.errors import DataError
+from chainrule.runs import checkpoint
+from chainrule.train.trainer import Trainer
+
+def fail(*_, **__):
+    raise DataError("the disk of this machine is gone")
+
+where, rank = sys.argv[1], int(sys.argv[2])
+if world().rank == rank:
+    owner, name = {"evaluation": (Trainer, "_mean_loss"), "saving": (checkpoint, "_write"),
+                   "reading": (Batches, "batch")}[where]
+    setattr(owner, name, fail)
+main(sys.argv[3:])
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("where", "rank"), [("evaluation", 0), ("evaluation", 1), ("saving", 0), ("reading", 1)]
+)
+def test_a_rank_that_fails_alone_ends_all_in_one_line(
+    where: str, rank: int, text: str, tmp_path: Path
+) -> None:
+    words = ("train", "gpt", text, *SIZES, *SETTINGS, "--out", str(tmp_path / "run"))
+    done = together(2, "-c", FAILING, where, str(rank), *words)
+    assert done.returncode not in (0, None) and "Traceback" not in done.stderr
+    errors = [line for line in done.stderr.splitlines() if "error:" in line]
+    assert errors == [f"{'rank 1: ' * rank}error: the disk of this machine is gone"]
+
+
+@needs_mpi
+def test_a_sharded_optimizer_changes_no_bit_and_is_resumed_without_by_any_number(
+    text: str, tmp_path: Path
+) -> None:
+    more = (*SIZES, *SETTINGS, "--schedule", "constant")
+    for name, words in (("plain", ()), ("sharded", ("--shard-optimizer",))):
+        done = train(2, tmp_path / name, text, *more, *words)
+        assert done.returncode == 0, done.stderr
+    files = [
+        [path / name for name in ("model.safetensors", "optimizer.safetensors")]
+        for path in (tmp_path / name / "checkpoints" / "step_000012" for name in ("plain", "sharded"))
+    ]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(*files, strict=True))
+    longer = ("-m", "chainrule.cli", "train", "gpt", "--max-steps", "16", "--resume")
+    main([*longer[2:], str(tmp_path / "plain")])
+    done = together(3, *longer, str(tmp_path / "sharded"))  # sharded among three, as the run says
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(losses(tmp_path / "sharded"), losses(tmp_path / "plain"), rtol=2e-5)
+    done = together(
+        2, *longer[:-3], "--max-steps", "20", "--no-shard-optimizer", "--resume", str(tmp_path / "sharded")
+    )
+    assert done.returncode == 0, done.stderr
+    done = together(
+        2, *longer[:-3], "--max-steps", "20", "--shard-optimizer", "--resume", str(tmp_path / "plain")
+    )
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(losses(tmp_path / "sharded"), losses(tmp_path / "plain"), rtol=2e-5)
+
+
 @needs_mpi
 @pytest.mark.parametrize(
     ("words", "said"),

@@ -17,7 +17,7 @@ from chainrule.data import Conversation, ConversationCorpus, load_conversations
 from chainrule.errors import ConfigError, DataError
 from chainrule.io.hf.pretrained import save_pretrained
 from chainrule.models import tuning
-from chainrule.models.suited import for_tuning, tuning_warning
+from chainrule.models.suited import TUNING_RATES, for_tuning, tuning_warning
 from chainrule.models.tuning import BitFit, BottleneckAdapter, LoRA, Method, Prefix, Prompt
 from chainrule.models.tuning.parts import base_name
 from chainrule.runs import Run, checkpoint
@@ -222,6 +222,9 @@ def test_rate_and_passes_suit_a_model_that_knows_its_language(tmp_path: Path) ->
     assert tuning_warning(2e-5, 1e-4).startswith(
         "learning rate 2e-05, in the pretraining 0.0001 (must be at most a tenth"
     )
+    assert TUNING_RATES.keys() == tuning.METHODS.keys()
+    assert all(TUNING_RATES[name] > TUNING_RATES["full"] == 0.1 for name in TUNING_RATES if name != "full")
+    assert not any(tuning_warning(1.0, 1e-4, name) for name in TUNING_RATES if name != "full")
 
 
 @pytest.mark.parametrize(

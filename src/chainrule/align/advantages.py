@@ -59,7 +59,10 @@ def gae(rewards: Rows, values: Rows, mask: Mask, gamma: float = 1.0, lam: float 
 
 
 def whitened(x: Rows, mask: Mask) -> Rows:
-    """x with mean 0 and standard deviation 1 over the tokens that count; 0 at padding."""
+    """x with mean 0 and standard deviation 1 over the tokens that count; 0 at padding.
+
+    x (B, T), mask (B, T) -> (B, T)
+    """
     counted = x[mask]
     return np.where(mask, (x - counted.mean()) / (counted.std() + 1e-8), 0.0)
 
@@ -101,6 +104,8 @@ KL_ESTIMATORS = ("k1", "k2", "k3")
 
 def kl_estimate(logs: Rows, reference: Rows, kind: str = "k1") -> Rows:
     """Estimates of KL(π ‖ π_ref) from samples of π, one each; their mean is the estimate
+
+    logs (B, T), reference (B, T) -> (B, T)
 
     With d = ln π - ln π_ref: k1 = d has no bias and much noise, k2 = d²/2 little noise and a bias; k3 = e^-d - 1 + d
     has no bias, less noise than k1 near the reference, and is never negative. (Schulman 2020)

@@ -38,6 +38,7 @@ class _DeferredCall:
     """The op of a deferred call, on the tape; it runs with the backend and precision that were set at the call."""
 
     recompute: Callable[[Saved], Sequence[Array]] | None = None
+    nested = False
 
     def __init__(self, op: Op) -> None:
         self.op = op

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -82,6 +82,7 @@ class Op:
     abstract: Forward | None = None
     cost: Cost | None = None
     integers: bool = False
+    nested: ClassVar[bool] = False  # its backward is plain arithmetic
 
     def __post_init__(self) -> None:
         kinds = [p.kind for p in inspect.signature(self.forward).parameters.values()]

@@ -95,7 +95,9 @@ class Parameters:
             self.offsets[id(param)] = end
             end += -(-param.size // ALIGN) * ALIGN
             ends.append(end)
-        self._places = list(zip(self.unique, [0, *ends], ends, strict=False))
+        self.places = list(
+            zip(self.unique, [0, *ends], ends, strict=False)
+        )  # with where each begins and ends
         self.data = native.zeros(end, self.dtype)
         self.grad = native.zeros(self.learned(), self.dtype)  # what is frozen comes last, and has none
         for name, param in self.named.items():
@@ -118,7 +120,7 @@ class Parameters:
 
     def learned(self) -> int:
         """Where the last parameter that learns now ends."""
-        return max((stop for param, _, stop in self._places if param.requires_grad), default=0)
+        return max((stop for param, _, stop in self.places if param.requires_grad), default=0)
 
     def learns(self, param: Param) -> bool:
         """The block has a place for its gradient: it was not frozen when the block was made."""
@@ -127,7 +129,7 @@ class Parameters:
     def ranges(self) -> list[tuple[slice, bool]]:
         """The trainable part of the block as contiguous (range, decays) pairs."""
         pieces: list[tuple[slice, bool]] = []
-        for param, start, stop in self._places:
+        for param, start, stop in self.places:
             if not param.requires_grad:
                 continue
             if pieces and pieces[-1][1] == param.decay and pieces[-1][0].stop == start:

@@ -17,6 +17,7 @@ class _Recomputed:
 
     name = "checkpoint"
     recompute: Callable[[Saved], Sequence[Array]] | None = None
+    nested = True
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.fn = fn

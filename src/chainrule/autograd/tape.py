@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chainrule.autograd.tensor import Tensor
 
 Hook: TypeAlias = Callable[[Array], Array | None]
+Done: TypeAlias = "Callable[[Tensor], None]"  # told of a leaf whose gradient is complete
 Likeness: TypeAlias = "tuple[Shape, np.dtype[Any]]"
 
 _clock = itertools.count()
@@ -47,6 +48,9 @@ class Operation(Protocol):
 
     name: str
     recompute: Callable[[Saved], Sequence[Array]] | None  # if not None, there is a run_forward too
+
+    @property
+    def nested(self) -> bool: ...  # its backward replays a tape of its own, which may reach any leaf
 
     def run_backward(self, dy: Array | tuple[Array, ...], saved: Saved, needs: Needs) -> Grads: ...
 
@@ -163,15 +167,21 @@ def watch(args: tuple[Any, ...], kept: tuple[Any, ...]) -> tuple[Watched, ...]:
     return tuple(found)
 
 
-def replay(roots: list[tuple[Source, Array]], *, retain: bool = False, since: int = 0) -> None:
+def replay(
+    roots: list[tuple[Source, Array]], *, retain: bool = False, since: int = 0, done: Done | None = None
+) -> None:
     """Walk the tape in reverse from `roots` and their gradients, adding to the gradients of the leaves.
 
-    `since` is the oldest place it may reach: a recomputation must not run into the graph around it.
+    `since` is the oldest place it may reach: a recomputation must not run into the graph around it. `done` is told of
+    each leaf once nothing will be added to its gradient any more; not of one that only a recomputation reaches, nor of
+    one with hooks.
     """
     pending = _Pending()
     for root, seed in roots:
         pending.add_to(root, seed)
-    for step in _tape(root.record for root, _ in roots if isinstance(root, Output)):
+    tape = _tape(root.record for root, _ in roots if isinstance(root, Output))
+    complete = _last_uses(tape) if done is not None else {}
+    for number, step in enumerate(tape):
         _check(step, since)
         dy = tuple([_output_gradient(step, i, pending) for i in range(len(step.likeness))])
         wanted = _wanted(step)
@@ -179,6 +189,9 @@ def replay(roots: list[tuple[Source, Array]], *, retain: bool = False, since: in
         _distribute(step, grads, wanted, pending)
         if not retain:
             step.saved, step.inputs, step.watched, step.hooks, step.spent = (), (), (), None, True
+        if done is not None:
+            for leaf in complete.get(number, ()):
+                done(leaf)
     for leaf, grad in pending.hooked.values():
         leaf.accumulate(run_hooks(leaf.hooks, grad))
 
@@ -193,6 +206,21 @@ def _tape(roots: Iterable[Record]) -> list[Record]:
                 found[id(source.record)] = source.record
                 stack.append(source.record)
     return sorted(found.values(), key=lambda r: -r.place)
+
+
+def _last_uses(tape: list[Record]) -> dict[int, list[Tensor]]:
+    """The leaves by the number of the record that is the last to add to their gradient."""
+    last: dict[int, tuple[int, Tensor]] = {}
+    unknown = 0  # up to the last recomputation any leaf may be reached
+    for number, step in enumerate(tape):
+        unknown = number if step.op.nested else unknown
+        for source in step.inputs:
+            if isinstance(source, Leaf) and not source.tensor.hooks:
+                last[id(source.tensor)] = number, source.tensor
+    complete: dict[int, list[Tensor]] = {}
+    for number, leaf in last.values():
+        complete.setdefault(max(number, unknown), []).append(leaf)
+    return complete
 
 
 def _check(step: Record, since: int = 0) -> None:

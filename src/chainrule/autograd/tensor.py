@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.methods import Methods
-from chainrule.autograd.tape import Hook, Record, replay, source_of
+from chainrule.autograd.tape import Done, Hook, Record, replay, source_of
 from chainrule.autograd.types import Array, Into, Shape, is_float
 from chainrule.calls import Answering, answering_methods
 from chainrule.errors import ChainruleError, DataError, GraphError, ShapeError
@@ -253,10 +253,11 @@ class Tensor(Methods, Answering):
 answering_methods(Tensor)
 
 
-def backward(seeds: Sequence[tuple[Tensor, Any]], *, retain: bool = False) -> None:
+def backward(seeds: Sequence[tuple[Tensor, Any]], *, retain: bool = False, done: Done | None = None) -> None:
     """One backward pass from several tensors, each with its gradient (None: 1 for a scalar).
 
-    A tensor that depends on nothing that requires a gradient adds nothing, but one of them must.
+    A tensor that depends on nothing that requires a gradient adds nothing, but one of them must. `done(leaf)` is called
+    while the pass goes on, as soon as the gradient of a leaf is complete.
     """
     roots = [(source_of(tensor), tensor._seed(seed)) for tensor, seed in seeds if tensor.requires_grad]
     if seeds and not roots:
@@ -264,4 +265,4 @@ def backward(seeds: Sequence[tuple[Tensor, Any]], *, retain: bool = False) -> No
             f"backward: this tensor of shape {seeds[0][0].shape} depends on nothing that requires a gradient "
             "(set requires_grad=True on an input, and do not compute under no_grad)"
         )
-    replay(roots, retain=retain)
+    replay(roots, retain=retain, done=done)

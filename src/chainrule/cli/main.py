@@ -19,7 +19,7 @@ from typing import Any
 
 from chainrule.cli.exits import code, one_line_each, refuse
 from chainrule.cli.overview import overview, suggestion
-from chainrule.cli.ranks import together
+from chainrule.cli.ranks import at_work, together
 from chainrule.cli.table import COMMANDS
 from chainrule.errors import ChainruleError, ConfigError, Setting
 
@@ -69,12 +69,15 @@ def _dispatch(args: list[str]) -> None:
         if group and len(args) == 1:
             raise ConfigError(f"{args[0]}: no command alone ({suggestion(args)})")
         raise ConfigError(f"{' '.join(args[: 1 + group])!r}: no such command ({suggestion(args)})")
-    _run(" ".join(args[:words]), args[words:])
+    name = " ".join(args[:words])
+    together(name)
+    with at_work(name) as here:
+        if here:
+            _run(name, args[words:])
 
 
 def _run(name: str, words: list[str]) -> None:
     """Run a command with the words that follow its name."""
-    together(name)
     words = _lifted(words)
     file, colon, kind = COMMANDS[name][0].partition(":")
     with _quick_to_leave():

@@ -5,24 +5,44 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from chainrule.errors import ConfigError
 from chainrule.machine import launched
 
-SHARED = ("train", "tune")  # commands that several processes can work on
+SHARED = ("train", "tune")  # commands whose training several processes can share
+POOLED = (
+    "data build",
+    "data dedup",
+    "tokenize train",
+    "ladder",
+    "scale run",
+)  # whose items they can share out
 HEARD = 1.0  # seconds for `mpiexec` to pass on what a rank has said: an abort loses what it still holds
 
 
 def together(name: str) -> None:
-    """Let the first of several ranks speak for all. Only a training can be shared."""
+    """Let the first of several ranks speak for all. Only trainings and independent items can be shared."""
     if not launched():
         return
     if rank():
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if name.split()[0] not in SHARED:
-        rule = f"must be one process: only {' and '.join(SHARED)} can be shared"
+    if name.split()[0] not in SHARED and name not in POOLED:
+        rule = f"must be one process: only {', '.join((*SHARED, *POOLED))} can be shared"
         raise ConfigError(f"{name}: started as several processes ({rule})")
+
+
+@contextmanager
+def at_work(name: str) -> Iterator[bool]:
+    """Whether this process runs the command; of a command with independent items the other ranks work on those."""
+    if name not in POOLED or not launched():
+        yield True
+        return
+    from chainrule.distributed import ranks_as_workers
+
+    with ranks_as_workers() as first:
+        yield first
 
 
 def rank() -> int:

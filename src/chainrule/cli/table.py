@@ -40,6 +40,7 @@ COMMANDS = {
     "export": ("export", "write a model for another program"),
     "chat": ("chat", "talk with a trained model"),
     "studio": ("studio", "open a page in the browser that shows runs, tokens and every gradient"),
+    "serve": ("serve", "answer the clients of OpenAI, and people at a page"),
     "diagnose": ("diagnose", "look inside a model: losses, activations, gradients, and what to do about them"),
     "replay": ("runs.replay", "repeat one step of a run and open it: batch, activations, gradients"),
     "runs list": ("runs.list", "list the runs in a directory with their results"),

@@ -1,6 +1,11 @@
-"""Work that leaves one process: `communicator` joins processes that train one model, `executor` shares out items."""
+"""Work that leaves one process: `communicator` joins processes that train one model, `exchange` adds up their gradients
+while they are computed, `executor` shares out items of independent work.
+"""
 
 from chainrule.distributed.communicator import Communicator, world
-from chainrule.distributed.executor import Outcome, each
+from chainrule.distributed.exchange import Exchange, buckets
+from chainrule.distributed.executor import Outcome, each, in_order, ranks_as_workers
 
-__all__ = ["Communicator", "Outcome", "each", "world"]
+__all__ = [
+    "Communicator", "Exchange", "Outcome", "buckets", "each", "in_order", "ranks_as_workers", "world"
+]  # fmt: skip

@@ -1,26 +1,36 @@
-"""Independent items, worked on by several processes: the results do not depend on how many there are.
+"""Independent items, worked on by several processes or ranks: the results do not depend on how many there are.
 
-A failed item is tried once more; if it fails again its error is kept, and the others go on.
+    each(work, items, workers)         outcomes as they end: a failure is one of them, the others go on
+    in_order(work, items, workers)     results in the order of the items: they make up one whole, which a failure ends
+
+A failed item is tried once more. Workers are processes of this machine; under `mpiexec` they are the ranks, of which
+the first hands out the items.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from chainrule import native
-from chainrule.errors import ChainruleError, ConfigError
+from chainrule.distributed.communicator import MPICommunicator, world
+from chainrule.errors import ChainruleError, ConfigError, DataError, Failure
 
 T = TypeVar("T")
 TRIES = 2
+AHEAD = 3  # items under way for each worker: enough to keep it busy, few enough for memory
 TROUBLE = (ChainruleError, OSError, MemoryError, ValueError)  # of an item, not of the program
+DIED = "the process that worked on it has died (it may need less memory at a time)"
 
 
 @dataclass(frozen=True)
@@ -30,79 +40,171 @@ class Outcome(Generic[T]):
     number: int
     result: T | None
     error: str = ""
+    failure: bool = False
+    """The work failed; otherwise what was asked for was wrong."""
 
 
-def each(work: Callable[[Any], T], items: Sequence[Any], jobs: int = 1) -> Iterator[Outcome[T]]:
-    """work(item) for every item, in the order in which they end; with one job here, else in `jobs` processes
+def each(work: Callable[[Any], T], items: Sequence[Any], workers: int = 1) -> Iterator[Outcome[T]]:
+    """work(item) for every item, in the order in which they end; with one worker here, else in processes
 
     `work` is a function of a module. The processes share the machine's threads.
     """
-    if jobs < 1:
-        raise ConfigError(f"jobs: {jobs} processes (must be at least 1)")
-    if jobs == 1:
-        yield from (_here(work, number, item) for number, item in enumerate(items))
+    if _alone(workers):
+        yield from (_attempt(work, number, item) for number, item in enumerate(items))
         return
-    waiting = [(number, item, 1) for number, item in enumerate(items)]
-    while waiting:
-        failed, suspects = [], []
-        for number, item, attempt, future in _worked_on(work, waiting, jobs):
-            try:
-                yield Outcome(number, future.result())
-            except BrokenProcessPool:  # a process has died: which item it was working on is not known
-                suspects.append((number, item))
-            except TROUBLE as error:
-                if attempt < TRIES:
-                    failed.append((number, item, attempt + 1))
-                else:
-                    yield Outcome(number, None, str(error) or type(error).__name__)
-        for number, item in suspects:
-            yield _in_its_own_process(work, number, item)
-        waiting = failed
-
-
-def _worked_on(
-    work: Callable[[Any], T], waiting: Sequence[tuple[int, Any, int]], jobs: int
-) -> Iterator[tuple[int, Any, int, Future[T]]]:
-    """All items, each when its future is done."""
-    threads = max(1, native.get_threads() // jobs)
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(threads, os.getpid()))
-    try:
-        futures = {pool.submit(work, each[1]): each for each in waiting}
+    with _Pool(workers) as pool:
+        futures = {pool.submit(work, number, item): (number, item) for number, item in enumerate(items)}
         for future in as_completed(futures):
-            yield *futures[future], future
-    finally:  # after Ctrl-C what has begun may save itself; nothing else begins
-        pool.shutdown(wait=True, cancel_futures=True)
+            yield pool.outcome(work, *futures[future], future)
 
 
-def _begin(threads: int, parent: int) -> None:
-    """A process of the pool has its share of the machine, and does not outlive the one that began it."""
-    native.set_threads(threads)
+def in_order(work: Callable[[Any], T], items: Iterable[Any], workers: int = 1) -> Iterator[T]:
+    """work(item) for every item, in the order of the items, a few of which are read ahead."""
+    if _alone(workers):
+        yield from (_result(_attempt(work, number, item)) for number, item in enumerate(items))
+        return
+    with _Pool(workers) as pool:
+        waiting: deque[tuple[int, Any, Future[Outcome[T]]]] = deque()
+        for number, item in enumerate(items):
+            waiting.append((number, item, pool.submit(work, number, item)))
+            if len(waiting) >= AHEAD * pool.size:
+                yield _result(pool.outcome(work, *waiting.popleft()))
+        while waiting:
+            yield _result(pool.outcome(work, *waiting.popleft()))
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+@contextmanager
+def ranks_as_workers() -> Iterator[bool]:
+    """In here the first rank hands out work to the others, which do nothing else; True for the first."""
+    if not isinstance(ranks := world(), MPICommunicator):
+        yield True
+        return
+    from mpi4py.futures import MPICommExecutor
 
-
-def _in_its_own_process(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
-    """An item whose process may have died: alone, so that no other pays for it."""
-    error = ""
-    for _, _, _, future in _worked_on(work, [(number, item, TRIES)], 1):
+    with MPICommExecutor(ranks.comm, root=0) as pool:
+        if pool is None:
+            yield False
+            return
+        _ranks.append(pool)
         try:
-            return Outcome(number, future.result())
-        except (*TROUBLE, BrokenProcessPool) as trouble:
-            error = str(trouble) or type(trouble).__name__
-    return Outcome(number, None, error)
+            yield True
+        finally:
+            _ranks.remove(pool)
 
 
-def _here(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
+_ranks: list[Any] = []  # the executor of MPI, where there is one
+
+
+def _alone(workers: int) -> bool:
+    if workers < 1:
+        raise ConfigError.of("workers", {"workers": workers}, "must be at least 1")
+    return workers == 1 and not _ranks
+
+
+def _result(outcome: Outcome[T]) -> T:
+    if outcome.error:
+        raise (Failure if outcome.failure else DataError)(outcome.error)
+    return outcome.result  # type: ignore[return-value]  # what `work` returned
+
+
+def _attempt(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
+    """The item, worked on here; an error is told in words, which can be sent between processes."""
     for attempt in range(TRIES):
         try:
             return Outcome(number, work(item))
         except TROUBLE as error:
             if attempt + 1 == TRIES:
-                return Outcome(number, None, str(error) or type(error).__name__)
+                failure = isinstance(error, Failure) or not isinstance(error, ChainruleError)
+                return Outcome(number, None, str(error) or type(error).__name__, failure)
     raise AssertionError("a try ends with a result or an error")
+
+
+class _Pool:
+    """Processes of this machine, or the ranks of MPI."""
+
+    def __init__(self, workers: int) -> None:
+        self.size = workers
+        self.executor: Any = None
+        self.ranks = _ranks[-1] if _ranks else None
+        self.context = multiprocessing.get_context("spawn")
+        self.workers_end, self.our_end = self.context.Pipe(duplex=False)
+
+    def __enter__(self) -> _Pool:
+        if self.ranks is None:
+            self._open()
+        else:
+            self.executor, self.size = self.ranks, max(1, self.ranks.num_workers)
+        return self
+
+    def _open(self) -> None:
+        threads = max(1, native.get_threads() // self.size)
+        told = threads, os.getpid(), self.workers_end
+        self.executor = ProcessPoolExecutor(self.size, self.context, initializer=_begin, initargs=told)
+
+    def __exit__(self, *error: object) -> None:
+        if error[0] is not None:  # such as Ctrl-C: what has begun may save itself, nothing else begins
+            self.our_end.close()
+        if self.ranks is None:  # ranks serve the whole command; Ctrl-C is for `mpiexec`, which ends them
+            self.executor.shutdown(wait=True, cancel_futures=True)
+        self.our_end.close()
+        self.workers_end.close()
+
+    def submit(self, work: Callable[[Any], T], number: int, item: Any) -> Future[Outcome[T]]:
+        run = _attempt if self.ranks is not None else _interruptible
+        try:
+            return self.executor.submit(run, work, number, item)  # type: ignore[no-any-return]
+        except BrokenProcessPool:
+            self._open()
+            return self.executor.submit(run, work, number, item)  # type: ignore[no-any-return]
+
+    def outcome(
+        self, work: Callable[[Any], T], number: int, item: Any, future: Future[Outcome[T]]
+    ) -> Outcome[T]:
+        """Of an item that was submitted, when it is there."""
+        try:
+            return future.result()
+        except BrokenProcessPool:  # a process has died: which item it was working on is not known
+            return self._by_itself(work, number, item)
+
+    def _by_itself(self, work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
+        """An item whose process may have died, in a process of its own, so that no other pays for it."""
+        with _Pool(1) as alone:
+            try:
+                return alone.submit(work, number, item).result()
+            except BrokenProcessPool:
+                return Outcome(number, None, DIED, failure=True)
+
+
+def _begin(threads: int, parent: int, other_end: Any) -> None:
+    """A process of the pool has its share of the machine, and does not outlive the one that began it.
+
+    Ctrl-C goes to that one alone, which then closes its end of a pipe; so does its death.
+    """
+    native.set_threads(threads)
+    os.setpgrp()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        with suppress(OSError):
+            other_end.poll(None)
+        _stopping.set()
+        os.kill(os.getpid(), signal.SIGINT)
+        while os.getppid() == parent:  # which waits until this one has saved its work
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+_stopping = threading.Event()  # in a process of the pool: nothing else begins
+
+
+def _interruptible(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
+    """The item, in a process of the pool, which can be interrupted while it works."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        if _stopping.is_set():
+            raise KeyboardInterrupt
+        return _attempt(work, number, item)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -55,12 +55,18 @@ def wei(T: int) -> Array:
 
 
 def dot(q: Array, k: Array) -> Array:
-    """q·k: how similar the directions of query and key are. Its variance grows with their size d."""
+    """q·k: how similar the directions of query and key are. Its variance grows with their size d.
+
+    q (..., d), k (..., d) -> (...)
+    """
     return q @ k.T
 
 
 def scaled_dot(q: Array, k: Array) -> Array:
-    """q·k / √d, of variance 1 for random q and k of any size"""
+    """q·k / √d, of variance 1 for random q and k of any size
+
+    q (..., d), k (..., d) -> (...)
+    """
     return q @ k.T / math.sqrt(q.shape[1])
 
 

@@ -24,7 +24,10 @@ CENTRAL_STEP = EPS ** (1 / 3)
 
 
 def limit_table(f: Curve, point: float, steps: Sequence[float] = (0.1, 0.01, 0.001)) -> tuple[Array, Array]:
-    """x and f(x) closing in on `point` from both sides, x increasing; f(point) itself is never computed."""
+    """x and f(x) closing in on `point` from both sides, x increasing; f(point) itself is never computed.
+
+    a number of steps n -> x (2 n,), f(x) (2 n,)
+    """
     x = np.array([point - h for h in steps] + [point + h for h in reversed(steps)])
     return x, np.array([f(float(xi)) for xi in x])
 
@@ -53,7 +56,10 @@ def secant_slope(f: Curve, x: float, t: float) -> float:
 
 
 def secant_table(f: Curve, x: float, steps: Sequence[float]) -> Array:
-    """The forward quotient for each step: the secant approaches the tangent."""
+    """The forward quotient for each step: the secant approaches the tangent.
+
+    () and m steps -> (m,)
+    """
     return np.array([forward_difference(f, x, h) for h in steps])
 
 
@@ -79,7 +85,10 @@ def step_size_study(
 
 
 def polynomial_derivative(coefficients: npt.ArrayLike) -> Array:
-    """[3, -4, 5] for 3x² - 4x + 5 gives [6, -4]: the power rule, term by term."""
+    """[3, -4, 5] for 3x² - 4x + 5 gives [6, -4]: the power rule, term by term.
+
+    coefficients (n,) -> (n - 1,)
+    """
     c = vector(coefficients, "polynomial_derivative")
     return c[:-1] * np.arange(len(c) - 1, 0, -1)
 
@@ -88,7 +97,10 @@ def polynomial_derivative(coefficients: npt.ArrayLike) -> Array:
 
 
 def nudge(f: Function, x: npt.ArrayLike, index: int | tuple[int, ...], h: float) -> tuple[float, float]:
-    """f(x), and f with only entry `index` moved by h; the sign of the partial derivative says which is larger."""
+    """f(x), and f with only entry `index` moved by h; the sign of the partial derivative says which is larger.
+
+    f: (...) -> (), x (...) -> two of ()
+    """
     x = array(x)
     moved = x.copy()
     moved[index] += h
@@ -96,13 +108,19 @@ def nudge(f: Function, x: npt.ArrayLike, index: int | tuple[int, ...], h: float)
 
 
 def partial(f: Function, x: npt.ArrayLike, index: int | tuple[int, ...], h: float | None = None) -> float:
-    """∂f/∂x[index] by a central difference; every other entry stays fixed."""
+    """∂f/∂x[index] by a central difference; every other entry stays fixed.
+
+    f: (...) -> (), x (...) -> ()
+    """
     h = step(h, float(array(x)[index]))
     return (nudge(f, x, index, h)[1] - nudge(f, x, index, -h)[1]) / (2 * h)
 
 
 def gradient(f: Function, x: npt.ArrayLike, h: float | None = None) -> Array:
-    """∇f for a scalar f; it has the shape of x."""
+    """∇f for a scalar f; it has the shape of x.
+
+    f: (...) -> (), x (...) -> (...)
+    """
     x = array(x)
     g = np.empty_like(x)
     for index in np.ndindex(*x.shape):
@@ -111,13 +129,19 @@ def gradient(f: Function, x: npt.ArrayLike, h: float | None = None) -> Array:
 
 
 def directional_derivative(grad: npt.ArrayLike, direction: npt.ArrayLike) -> float:
-    """∇f · u, the slope per unit step; `direction` is scaled to length one."""
+    """∇f · u, the slope per unit step; `direction` is scaled to length one.
+
+    grad (...), direction (...) -> ()
+    """
     g, u = alike(grad, direction, "directional_derivative")
     return float((g * u).sum() / _length(u, "directional_derivative"))
 
 
 def steepest_direction(grad: npt.ArrayLike) -> tuple[Array, float]:
-    """The unit direction of steepest ascent and its slope |∇f|; its opposite is the steepest descent."""
+    """The unit direction of steepest ascent and its slope |∇f|; its opposite is the steepest descent.
+
+    grad (...) -> direction (...), slope ()
+    """
     g = array(grad)
     slope = _length(g, "steepest_direction")
     return g / slope, slope
@@ -139,17 +163,26 @@ def gradient_descent(
 
 
 def grad_dot(a: npt.ArrayLike) -> Array:
-    """∇ (a · x) = a, for every x."""
+    """∇ (a · x) = a, for every x.
+
+    a (n,) -> (n,)
+    """
     return vector(a, "grad_dot").copy()
 
 
 def grad_squared_norm(x: npt.ArrayLike) -> Array:
-    """∇ (x · x) = 2x."""
+    """∇ (x · x) = 2x.
+
+    x (n,) -> (n,)
+    """
     return 2 * vector(x, "grad_squared_norm")
 
 
 def grad_quadratic_form(A: npt.ArrayLike, x: npt.ArrayLike) -> Array:
-    """∇ (xᵀ A x) = (A + Aᵀ) x, which is 2Ax when A is symmetric."""
+    """∇ (xᵀ A x) = (A + Aᵀ) x, which is 2Ax when A is symmetric.
+
+    A (n, n), x (n,) -> (n,)
+    """
     A, x = square(A, "grad_quadratic_form"), vector(x, "grad_quadratic_form")
     if len(A) != len(x):
         raise ShapeError(f"grad_quadratic_form: A {A.shape}, x {x.shape} (sizes must agree)")
@@ -157,7 +190,10 @@ def grad_quadratic_form(A: npt.ArrayLike, x: npt.ArrayLike) -> Array:
 
 
 def grad_norm(x: npt.ArrayLike) -> Array:
-    """∇ |x| = x / |x|, a unit vector; at the origin the norm has no gradient."""
+    """∇ |x| = x / |x|, a unit vector; at the origin the norm has no gradient.
+
+    x (n,) -> (n,)
+    """
     x = vector(x, "grad_norm")
     return x / _length(x, "grad_norm")
 

@@ -12,7 +12,10 @@ from chainrule.foundations._check import Array
 def reliability_bins(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: int = 10
 ) -> tuple[Array, Array, Array]:
-    """Mean confidence, accuracy and count in each of `bins` intervals of confidence."""
+    """Mean confidence, accuracy and count in each of `bins` intervals of confidence.
+
+    confidence (n,), correct (n,) -> three of (bins,)
+    """
     stated = np.asarray(confidence, dtype=np.float64).ravel()
     outcome = np.asarray(correct, dtype=np.float64).ravel()
     if not 0 < stated.size == outcome.size:
@@ -34,6 +37,9 @@ def reliability_bins(
 
 
 def expected_calibration_error(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: int = 10) -> float:
-    """Mean distance of confidence c and accuracy a: Σ (nᵦ/n) |cᵦ - aᵦ|; 0 if calibrated."""
+    """Mean distance of confidence c and accuracy a: Σ (nᵦ/n) |cᵦ - aᵦ|; 0 if calibrated.
+
+    confidence (n,), correct (n,) -> ()
+    """
     stated, observed, count = reliability_bins(confidence, correct, bins)
     return float(np.sum(count * np.abs(stated - observed)) / count.sum())

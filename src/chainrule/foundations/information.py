@@ -16,7 +16,10 @@ from chainrule.foundations.probability import distribution
 
 
 def surprise(p: npt.ArrayLike, base: float = math.e) -> Array:
-    """-log p: 0 for a certain event, infinite for an impossible one."""
+    """-log p: 0 for a certain event, infinite for an impossible one.
+
+    p (...) -> (...)
+    """
     p = array(p)
     if not ((p >= 0) & (p <= 1)).all():
         raise ConfigError(f"surprise: probabilities from {p.min()} to {p.max()} (must be from 0 to 1)")
@@ -37,7 +40,10 @@ def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, base: float = math.e) -> A
 
 
 def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, base: float = math.e) -> Array:
-    """Cross-entropy minus entropy, the avoidable part of the surprise: ≥ 0, and 0 only for q = p."""
+    """Cross-entropy minus entropy, the avoidable part of the surprise: ≥ 0, and 0 only for q = p.
+
+    p (..., V), q (..., V) -> (...)
+    """
     p, q = alike(distribution(p, "kl_divergence"), distribution(q, "kl_divergence"), "kl_divergence")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(p) - np.log(q)
@@ -46,17 +52,26 @@ def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, base: float = math.e) -> A
 
 
 def perplexity(nats: npt.ArrayLike) -> Array:
-    """exp(mean loss in nats): the number of equally likely choices with the same loss."""
+    """exp(mean loss in nats): the number of equally likely choices with the same loss.
+
+    nats (...) -> (...)
+    """
     return np.asarray(np.exp(array(nats)))
 
 
 def nats_to_bits(nats: npt.ArrayLike) -> Array:
-    """ln 2 nats are one bit."""
+    """ln 2 nats are one bit.
+
+    nats (...) -> bits (...)
+    """
     return array(nats) / math.log(2)
 
 
 def bits_to_nats(bits: npt.ArrayLike) -> Array:
-    """One bit is ln 2 nats."""
+    """One bit is ln 2 nats.
+
+    bits (...) -> nats (...)
+    """
     return array(bits) * math.log(2)
 
 

@@ -22,7 +22,10 @@ def flatten(x: npt.ArrayLike) -> Array:
 
 
 def fold(v: npt.ArrayLike, shape: Sequence[int]) -> Array:
-    """The inverse of `flatten`."""
+    """The inverse of `flatten`.
+
+    v (n,) -> an array of `shape`, n numbers such as (r, c) with r c = n
+    """
     v = array(v)
     if v.size != np.prod(shape):
         raise ShapeError(f"fold: {v.size} entries into shape {tuple(shape)} (must be {np.prod(shape)})")
@@ -30,7 +33,10 @@ def fold(v: npt.ArrayLike, shape: Sequence[int]) -> Array:
 
 
 def jacobian(f: Function, x: npt.ArrayLike, h: float | None = None) -> Array:
-    """All ∂f_i/∂x_j, shape f(x).shape + x.shape: the output axes first, so that Δy = J Δx."""
+    """All ∂f_i/∂x_j, shape f(x).shape + x.shape: the output axes first, so that Δy = J Δx.
+
+    f: (m,) from (n,), or of any shapes -> (m, n)
+    """
     x = array(x)
     J = np.empty(array(f(x)).shape + x.shape)
     for index in np.ndindex(*x.shape):
@@ -41,13 +47,19 @@ def jacobian(f: Function, x: npt.ArrayLike, h: float | None = None) -> Array:
 
 
 def jacobian_matrix(f: Function, x: npt.ArrayLike, h: float | None = None) -> Array:
-    """The Jacobian between the flattened output and the flattened input, (outputs, inputs)."""
+    """The Jacobian between the flattened output and the flattened input, (outputs, inputs).
+
+    f: (...) -> (...), x (...) -> (outputs, inputs)
+    """
     J = jacobian(f, x, h)
     return J.reshape(-1, array(x).size)
 
 
 def vjp(J: npt.ArrayLike, dy: npt.ArrayLike) -> Array:
-    """Jᵀ dy: the gradient of the input from that of the output. J has the axes of dy first."""
+    """Jᵀ dy: the gradient of the input from that of the output. J has the axes of dy first.
+
+    J (m, n), dy (m,) -> (n,)
+    """
     J, dy = array(J), array(dy)
     if J.shape[: dy.ndim] != dy.shape:
         raise ShapeError(f"vjp: J {J.shape}, dy {dy.shape} (J must begin with the shape of dy)")
@@ -65,7 +77,10 @@ class LinearPrediction(NamedTuple):
 def linear_prediction(
     f: Function, x: npt.ArrayLike, dx: npt.ArrayLike, h: float | None = None
 ) -> LinearPrediction:
-    """Predict the change of f by its Jacobian and compare it with the true change."""
+    """Predict the change of f by its Jacobian and compare it with the true change.
+
+    f: (...) -> (...), x (...), dx (...) -> changes (...), predicted and true
+    """
     x, dx = alike(x, dx, "linear_prediction")
     predicted = np.tensordot(jacobian(f, x, h), dx, axes=x.ndim)
     actual = array(f(x + dx)) - array(f(x))
@@ -107,6 +122,8 @@ class ChainCheck(NamedTuple):
 
 def chain_rule_check(functions: Sequence[Function], x: npt.ArrayLike, h: float | None = None) -> ChainCheck:
     """Check J(f_n ∘ ... ∘ f_1) = J_n ... J_1 numerically; the functions are applied in the order given.
+
+    functions (...) -> (...), x (...) -> two Jacobians (outputs, inputs)
 
     With several intermediate variables the matrix product is the sum over all paths.
     """

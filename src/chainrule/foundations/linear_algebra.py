@@ -35,7 +35,10 @@ def vector_space_errors(
     add: Callable[[Array, Array], Array] = np.add,
     scale: Callable[[float, Array], Array] = np.multiply,
 ) -> dict[str, float]:
-    """The error of `add` and `scale` in each of the nine properties of a vector space, for these vectors."""
+    """The error of `add` and `scale` in each of the nine properties of a vector space, for these vectors.
+
+    u (n,), v (n,), w (n,) -> nine numbers
+    """
     u, v, w = array(u), array(v), array(w)
     zero = np.zeros_like(v)
 
@@ -62,7 +65,10 @@ def vector_space_errors(
 
 
 def scaling_probe(f: Map, x: npt.ArrayLike, a: float) -> tuple[Array, Array]:
-    """f(a x) and a f(x): equal when f is linear. With a = 0 the first must be 0."""
+    """f(a x) and a f(x): equal when f is linear. With a = 0 the first must be 0.
+
+    f: (n,) -> (m,), x (n,) -> two of (m,)
+    """
     x = array(x)
     return array(f(a * x)), a * array(f(x))
 
@@ -87,13 +93,19 @@ def linear_combination(coefficients: npt.ArrayLike, vectors: npt.ArrayLike) -> A
 
 
 def is_independent_set(vectors: npt.ArrayLike) -> bool:
-    """True if no vector is a combination of the others: only zero coefficients give the zero vector."""
+    """True if no vector is a combination of the others: only zero coefficients give the zero vector.
+
+    vectors (k, n) -> bool
+    """
     V = matrix(vectors, "is_independent_set")
     return rank(V) == len(V)
 
 
 def is_basis(vectors: npt.ArrayLike) -> bool:
-    """True if the vectors are independent, and as many as the space has dimensions."""
+    """True if the vectors are independent, and as many as the space has dimensions.
+
+    vectors (k, n) -> bool
+    """
     V = matrix(vectors, "is_basis")
     return V.shape[0] == V.shape[1] and is_independent_set(V)
 
@@ -104,7 +116,10 @@ def standard_basis(n: int) -> Array:
 
 
 def coordinates(v: npt.ArrayLike, basis: npt.ArrayLike) -> Array:
-    """The c with c1 b1 + ... + cn bn = v; `linear_combination(c, basis)` inverts it."""
+    """The c with c1 b1 + ... + cn bn = v; `linear_combination(c, basis)` inverts it.
+
+    v (n,), basis (n, n) -> c (n,)
+    """
     B, v = square(basis, "coordinates"), vector(v, "coordinates")
     if not is_basis(B) or len(v) != len(B):
         sizes = f"{len(B)} basis vectors of rank {rank(B)}, vector of size {len(v)}"
@@ -116,13 +131,19 @@ def coordinates(v: npt.ArrayLike, basis: npt.ArrayLike) -> Array:
 
 
 def dot(u: npt.ArrayLike, v: npt.ArrayLike) -> float:
-    """u1 v1 + ... + un vn."""
+    """u1 v1 + ... + un vn.
+
+    u (n,), v (n,) -> ()
+    """
     u, v = vector_pair(u, v, "dot")
     return float(u @ v)
 
 
 def angle(u: npt.ArrayLike, v: npt.ArrayLike) -> float:
-    """The angle in radians from three lengths alone: |u - v|² = |u|² + |v|² - 2 |u| |v| cos θ."""
+    """The angle in radians from three lengths alone: |u - v|² = |u|² + |v|² - 2 |u| |v| cos θ.
+
+    u (n,), v (n,) -> ()
+    """
     u, v = vector_pair(u, v, "angle")
     uu, vv, difference = dot(u, u), dot(v, v), dot(u - v, u - v)  # squared lengths
     if uu == 0 or vv == 0:
@@ -132,7 +153,10 @@ def angle(u: npt.ArrayLike, v: npt.ArrayLike) -> float:
 
 
 def norm(v: npt.ArrayLike, p: float = 2) -> float:
-    """(Σ |v_i|^p)^(1/p); p = inf gives the largest entry, the limit of the others."""
+    """(Σ |v_i|^p)^(1/p); p = inf gives the largest entry, the limit of the others.
+
+    v (n,) -> ()
+    """
     v = np.abs(vector(v, "norm"))
     if not p >= 1:
         raise ConfigError(f"norm: p = {p} (must be at least 1, or the triangle inequality fails)")
@@ -143,13 +167,19 @@ def norm(v: npt.ArrayLike, p: float = 2) -> float:
 
 
 def distance(u: npt.ArrayLike, v: npt.ArrayLike, p: float = 2) -> float:
-    """|u - v|: Euclidean for p = 2, Manhattan for p = 1."""
+    """|u - v|: Euclidean for p = 2, Manhattan for p = 1.
+
+    u (n,), v (n,) -> ()
+    """
     u, v = vector_pair(u, v, "distance")
     return norm(u - v, p)
 
 
 def unit(v: npt.ArrayLike) -> Array:
-    """v / |v|, the same direction with length one."""
+    """v / |v|, the same direction with length one.
+
+    v (n,) -> (n,)
+    """
     length = norm(v)
     if length == 0:
         raise ConfigError("unit: the zero vector has no direction (must not be 0)")
@@ -157,7 +187,10 @@ def unit(v: npt.ArrayLike) -> Array:
 
 
 def frobenius(A: npt.ArrayLike) -> float:
-    """The length of a matrix read as one long vector."""
+    """The length of a matrix read as one long vector.
+
+    A (m, n) -> ()
+    """
     return norm(matrix(A, "frobenius").reshape(-1))
 
 
@@ -166,6 +199,8 @@ def frobenius(A: npt.ArrayLike) -> float:
 
 def matvec(A: npt.ArrayLike, x: npt.ArrayLike, order: Order = "rows") -> Array:
     """A x in one of two orders: a dot product per row, or a sum of scaled columns.
+
+    A (m, n), x (n,) -> (m,)
 
     Both give the same numbers. Rows are contiguous in a row-major matrix, columns in a column-major one; the order that
     reads contiguous memory is faster (`time_matvec`).
@@ -220,7 +255,10 @@ def time_matvec(n: int = 1000, repeats: int = 3) -> list[Timing]:
 
 
 def is_symmetric(A: npt.ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Aᵀ = A, up to `tolerance` times the largest entry."""
+    """Aᵀ = A, up to `tolerance` times the largest entry.
+
+    A (n, n) -> bool
+    """
     A = square(A, "is_symmetric")
     return bool(np.abs(A - A.T).max(initial=0.0) <= tolerance * np.abs(A).max(initial=0.0))
 

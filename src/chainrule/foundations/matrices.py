@@ -16,19 +16,28 @@ from chainrule.foundations._check import Array, Matrix, array, matrix, square, v
 
 
 def rank(A: npt.ArrayLike) -> int:
-    """The number of independent directions of the outputs A x."""
+    """The number of independent directions of the outputs A x.
+
+    A (m, n) -> ()
+    """
     return int(np.linalg.matrix_rank(matrix(A, "rank")))
 
 
 def null_space(A: npt.ArrayLike) -> Array:
-    """Orthonormal inputs that A maps to zero, one per row: (n - rank, n)."""
+    """Orthonormal inputs that A maps to zero, one per row: (n - rank, n).
+
+    A (m, n) -> (n - rank, n)
+    """
     A = matrix(A, "null_space")
     _, _, Vt = np.linalg.svd(A)
     return Vt[rank(A) :]
 
 
 def determinant(A: npt.ArrayLike) -> float:
-    """The factor by which A scales areas or volumes; negative if it mirrors, 0 if it flattens space."""
+    """The factor by which A scales areas or volumes; negative if it mirrors, 0 if it flattens space.
+
+    A (n, n) -> ()
+    """
     A = square(A, "determinant")
     if len(A) == 2:
         (a, b), (c, d) = A.tolist()
@@ -55,7 +64,10 @@ def _determinant_by_elimination(U: Array) -> float:
 
 
 def signed_area(polygon: npt.ArrayLike) -> float:
-    """Area of a polygon (corners, 2): positive when the corners run counterclockwise."""
+    """Area of a polygon (corners, 2): positive when the corners run counterclockwise.
+
+    polygon (corners, 2) -> ()
+    """
     P = matrix(polygon, "signed_area")
     if P.shape[1] != 2:
         raise ShapeError(f"signed_area: corners of size {P.shape[1]} (must be 2)")
@@ -72,7 +84,10 @@ class Intent(NamedTuple):
 
 
 def intent(W: npt.ArrayLike) -> Intent:
-    """W (outputs, inputs): fewer outputs compress, more expand, equal ones mix."""
+    """W (outputs, inputs): fewer outputs compress, more expand, equal ones mix.
+
+    W (outputs, inputs) -> a word
+    """
     W = matrix(W, "intent")
     outputs, inputs = W.shape
     r = rank(W)
@@ -87,6 +102,8 @@ def lift(x: npt.ArrayLike) -> Array:
 
 def separator(points: npt.ArrayLike, labels: npt.ArrayLike, epochs: int = 1000) -> tuple[Array, float] | None:
     """A plane with w·x + b > 0 exactly where the label is true, by the perceptron rule; None if none is found.
+
+    points (m, n), labels (m,) -> w (n,), b ()
 
     The rule ends after finitely many corrections if a plane exists, and never otherwise.
     """
@@ -109,6 +126,8 @@ def separator(points: npt.ArrayLike, labels: npt.ArrayLike, epochs: int = 1000) 
 def characteristic_polynomial(A: npt.ArrayLike) -> Array:
     """Coefficients of det(λI - A), highest power first, by the Faddeev-LeVerrier recursion: (n + 1,).
 
+    A (n, n) -> (n + 1,)
+
     For 2×2 it is λ² - (a + d) λ + (ad - bc).
     """
     A = square(A, "characteristic_polynomial")
@@ -122,7 +141,10 @@ def characteristic_polynomial(A: npt.ArrayLike) -> Array:
 
 
 def eigenvalues(A: npt.ArrayLike) -> Matrix:
-    """The roots of the characteristic polynomial, largest first; complex where A rotates. For small A."""
+    """The roots of the characteristic polynomial, largest first; complex where A rotates. For small A.
+
+    A (n, n) -> (n,)
+    """
     roots = np.roots(characteristic_polynomial(A))
     return roots[_largest_first(roots)]
 
@@ -139,7 +161,10 @@ def _largest_first(values: Matrix) -> npt.NDArray[np.intp]:
 
 
 def power_apply(A: npt.ArrayLike, x: npt.ArrayLike, n: int) -> Array:
-    """Aⁿ x without a matmul: in the eigenbasis each coordinate is multiplied by λⁿ."""
+    """Aⁿ x without a matmul: in the eigenbasis each coordinate is multiplied by λⁿ.
+
+    A (n, n), x (n,) -> (n,)
+    """
     x = vector(x, "power_apply")
     values, V = eigen(A)
     if len(x) != len(V):
@@ -156,7 +181,10 @@ def rotation(theta: float) -> Array:
 
 
 def is_orthogonal(Q: npt.ArrayLike, tolerance: float = 1e-12) -> bool:
-    """QᵀQ = I: the columns are perpendicular unit vectors, so lengths and angles are kept."""
+    """QᵀQ = I: the columns are perpendicular unit vectors, so lengths and angles are kept.
+
+    Q (m, n) -> bool
+    """
     Q = square(Q, "is_orthogonal")
     return bool(np.abs(Q.T @ Q - np.eye(len(Q))).max() <= tolerance)
 
@@ -173,7 +201,10 @@ class Spectrum(NamedTuple):
 
 
 def singular_spectra(weights: Mapping[str, npt.ArrayLike]) -> dict[str, Spectrum]:
-    """The spectrum of every weight matrix, by name; a matrix of rank 1 carries one direction only."""
+    """The spectrum of every weight matrix, by name; a matrix of rank 1 carries one direction only.
+
+    matrices (m, n) by name -> spectra (min(m, n),) by name
+    """
     spectra = {}
     for name, W in weights.items():
         W = matrix(W, name)

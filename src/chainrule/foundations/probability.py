@@ -23,7 +23,10 @@ Outcome = TypeVar("Outcome")
 
 
 def distribution(p: npt.ArrayLike, name: str = "distribution") -> Array:
-    """p as an array, checked: no entry below 0, and every row along the last axis sums to 1."""
+    """p as an array, checked: no entry below 0, and every row along the last axis sums to 1.
+
+    p (..., V) -> (..., V)
+    """
     p = array(p)
     if p.ndim == 0 or p.shape[-1] == 0:
         raise ShapeError(f"{name}: got shape {p.shape} (must list at least one probability)")
@@ -37,7 +40,10 @@ def distribution(p: npt.ArrayLike, name: str = "distribution") -> Array:
 
 
 def is_distribution(p: npt.ArrayLike) -> bool:
-    """True when p is non-negative and sums to 1."""
+    """True when p is non-negative and sums to 1.
+
+    p (..., V) -> bool
+    """
     try:
         distribution(p)
     except (ConfigError, ShapeError):
@@ -46,14 +52,20 @@ def is_distribution(p: npt.ArrayLike) -> bool:
 
 
 def uniform(n: int) -> Array:
-    """1/n for each of n outcomes."""
+    """1/n for each of n outcomes.
+
+    n -> (n,)
+    """
     if n < 1:
         raise ConfigError(f"uniform: {n} outcomes (must be at least 1)")
     return np.full(n, 1 / n)
 
 
 def softmax(logits: npt.ArrayLike) -> Array:
-    """exp(z_i) / Σ_j exp(z_j) along the last axis; the largest logit is subtracted to avoid overflow."""
+    """exp(z_i) / Σ_j exp(z_j) along the last axis; the largest logit is subtracted to avoid overflow.
+
+    logits (..., V) -> (..., V)
+    """
     z = array(logits)
     e = np.exp(z - z.max(axis=-1, keepdims=True))
     return np.asarray(e / e.sum(axis=-1, keepdims=True))
@@ -72,23 +84,35 @@ def sample_categorical(p: npt.ArrayLike, size: int, seed: int | None = None) -> 
 
 
 def expectation(values: npt.ArrayLike, p: npt.ArrayLike) -> float:
-    """Σ x p(x)."""
+    """Σ x p(x).
+
+    values (n,), p (n,) -> ()
+    """
     x, p = alike(values, distribution(p, "expectation"), "expectation")
     return float((x * p).sum())
 
 
 def variance(values: npt.ArrayLike, p: npt.ArrayLike) -> float:
-    """E[(X - E[X])²], the mean squared deviation."""
+    """E[(X - E[X])²], the mean squared deviation.
+
+    values (n,), p (n,) -> ()
+    """
     return spread_attempts(values, p).squared
 
 
 def variance_shortcut(values: npt.ArrayLike, p: npt.ArrayLike) -> float:
-    """E[X²] - E[X]²: the same number, but it loses digits when the mean is far larger than the spread."""
+    """E[X²] - E[X]²: the same number, but it loses digits when the mean is far larger than the spread.
+
+    values (n,), p (n,) -> ()
+    """
     return expectation(array(values) ** 2, p) - expectation(values, p) ** 2
 
 
 def standard_deviation(values: npt.ArrayLike, p: npt.ArrayLike) -> float:
-    """√Var, in the unit of the values."""
+    """√Var, in the unit of the values.
+
+    values (n,), p (n,) -> ()
+    """
     return math.sqrt(variance(values, p))
 
 
@@ -101,13 +125,19 @@ class Spread(NamedTuple):
 
 
 def spread_attempts(values: npt.ArrayLike, p: npt.ArrayLike) -> Spread:
-    """The mean signed, absolute and squared deviation: why the variance squares."""
+    """The mean signed, absolute and squared deviation: why the variance squares.
+
+    values (n,), p (n,) -> three of ()
+    """
     d = array(values) - expectation(values, p)
     return Spread(expectation(d, p), expectation(np.abs(d), p), expectation(d * d, p))
 
 
 def variance_of_sum(variances: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    """Var(Σ w_i X_i) = Σ w_i² Var(X_i) for independent X_i: the rule behind every weight initialization."""
+    """Var(Σ w_i X_i) = Σ w_i² Var(X_i) for independent X_i: the rule behind every weight initialization.
+
+    weights (n,), variances (n,) -> ()
+    """
     v = array(variances)
     if not (v >= 0).all():
         raise ConfigError(f"variance_of_sum: smallest variance {v.min()} (must be at least 0)")
@@ -119,20 +149,29 @@ def variance_of_sum(variances: npt.ArrayLike, weights: npt.ArrayLike | None = No
 
 
 def normal_density(x: npt.ArrayLike, mean: float = 0.0, std: float = 1.0) -> Array:
-    """exp(-((x - μ) / σ)² / 2) / (σ √2π)."""
+    """exp(-((x - μ) / σ)² / 2) / (σ √2π).
+
+    x (...) -> (...)
+    """
     z = standardize(x, mean, std)
     return np.asarray(np.exp(-z * z / 2) / (std * math.sqrt(2 * math.pi)))
 
 
 def sample_normal(size: int, mean: float = 0.0, std: float = 1.0, seed: int | None = None) -> Array:
-    """`size` draws of N(μ, σ²): standard normal draws, scaled and shifted."""
+    """`size` draws of N(μ, σ²): standard normal draws, scaled and shifted.
+
+    size -> (size,)
+    """
     if not std >= 0:
         raise ConfigError(f"sample_normal: standard deviation {std} (must be at least 0)")
     return mean + std * generator("normal", seed=seed).standard_normal(size)
 
 
 def standardize(x: npt.ArrayLike, mean: float, std: float) -> Array:
-    """(x - μ) / σ: any normal variable becomes the standard one."""
+    """(x - μ) / σ: any normal variable becomes the standard one.
+
+    x (...) -> (...)
+    """
     if not std > 0:
         raise ConfigError(f"standardize: standard deviation {std} (must be above 0)")
     return (array(x) - mean) / std
@@ -141,7 +180,10 @@ def standardize(x: npt.ArrayLike, mean: float, std: float) -> Array:
 def interval_probability(
     density: Callable[[Array], npt.ArrayLike], low: float, high: float, pieces: int = 2000
 ) -> float:
-    """P(low ≤ X ≤ high) = ∫ density, by Simpson's rule on `pieces` equal pieces."""
+    """P(low ≤ X ≤ high) = ∫ density, by Simpson's rule on `pieces` equal pieces.
+
+    density: (k,) -> (k,); low (), high () -> ()
+    """
     if not (low <= high and math.isfinite(low) and math.isfinite(high)):
         raise ConfigError(f"interval_probability: from {low} to {high} (must be finite and in order)")
     if pieces < 2 or pieces % 2:
@@ -207,7 +249,10 @@ def bayes(prior: npt.ArrayLike, likelihood: npt.ArrayLike) -> Array:
 
 
 def sequence_probability(conditionals: npt.ArrayLike) -> float:
-    """P(x1 x2 ... xn) = Π P(x_t | x_1 .. x_t-1), computed by adding logarithms."""
+    """P(x1 x2 ... xn) = Π P(x_t | x_1 .. x_t-1), computed by adding logarithms.
+
+    conditionals (T,) -> ()
+    """
     p = array(conditionals)
     if not ((p >= 0) & (p <= 1)).all():
         raise ConfigError(f"sequence_probability: from {p.min()} to {p.max()} (must be from 0 to 1)")

@@ -15,6 +15,7 @@ from chainrule.models import BERTEmbedder, Model
 from chainrule.models.bert.heads import body_of
 from chainrule.models.bert.pooling import POOLINGS, pool, unit
 from chainrule.text import Tokenizer
+from chainrule.types import Ids
 
 Vectors = npt.NDArray[np.float32]
 
@@ -41,6 +42,23 @@ def embed(
     >>> cr.generate.embed(model, tokenizer, ["the cat", "the mat", ""]).shape
     (3, 16)
     """
+    rows = [tokenizer.encode(text) for text in texts]
+    return embed_ids(
+        model, tokenizer, rows, pooling=pooling, normalize=normalize, batch_size=batch_size, tell=tell
+    )
+
+
+def embed_ids(
+    model: Model,
+    tokenizer: Tokenizer,
+    rows: Sequence[Ids],
+    *,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    batch_size: int = 32,
+    tell: Callable[[int], None] = lambda texts: None,
+) -> Vectors:
+    """The same of texts that are encoded already, each (n,) without [CLS] and [SEP]."""
     body = body_of(model)
     if body is None:
         raise ConfigError(
@@ -56,7 +74,7 @@ def embed(
         normalize = ours.normalize if ours else True
     special = SpecialIds.of(tokenizer.special_ids)
     limit = text_limit((ours.max_length if ours else None) or body.config.block_size, 1)
-    rows = [tokenizer.encode(text)[:limit] for text in texts]
+    rows = [row[:limit] for row in rows]
     found = np.empty((len(rows), body.config.n_embd), np.float32)
     by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]))  # little padding
     with model.answering():

@@ -89,8 +89,11 @@ class Translation:
         self.owners = np.arange(B)
         """The source that each row translates."""
 
-    def read(self, tokens: npt.ArrayLike) -> Array:
-        """One more token of each row (B,), or several (B, T) -> logits of what follows the last one (B, V)"""
+    def read(self, tokens: npt.ArrayLike, every: bool = False) -> Array:
+        """One more token of each row (B,), or several (B, T) -> logits of what follows the last one (B, V)
+
+        With `every`, of what follows each of them (B, T, V).
+        """
         ids = np.asarray(tokens)
         ids = ids[:, None] if ids.ndim == 1 else ids
         if ids.ndim != 2 or len(ids) != len(self.owners) or ids.dtype.kind not in "iu":
@@ -103,13 +106,20 @@ class Translation:
         if (wrong := ids[(ids < 0) | (ids >= V)]).size:
             raise DataError(f"Translation: token {wrong[0]} (must be from 0 to {V - 1})")
         B = len(ids)
-        logits = np.empty((B, V), self.dtype)
+        kept = np.full(B, T if every else 1)
+        logits = np.empty((kept.sum(), V), self.dtype)
         tokens = np.ascontiguousarray(ids, np.int32).reshape(-1)
         counts, past = np.full(B, T), np.full(B, self.length)
         if B:
-            self._engine.run(logits, tokens, np.array(self.caches), counts, past, self.owners)
+            self._engine.run(logits, tokens, np.array(self.caches), counts, past, self.owners, kept)
         self.length += T
-        return logits
+        return logits.reshape(B, T, V) if every else logits
+
+    def truncate(self, length: int) -> None:
+        """Forget what has been read after the first `length` tokens of each row."""
+        if length not in range(self.length + 1):
+            raise ShapeError(f"Translation: truncate to {length!r} (must be from 0 to {self.length})")
+        self.length = length
 
     def keep(self, rows: npt.ArrayLike) -> None:
         """Row i becomes what row rows[i] is now: a row left out ends, a row named twice forks."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from chainrule.inspect.inside.architecture import architecture
     from chainrule.inspect.inside.attribution import Attribution, attribute
     from chainrule.inspect.inside.compare import Comparison, compare, effect
-    from chainrule.inspect.inside.edits import Edit, MeanHeads, Patch, SetPattern, Steer, ZeroHeads
+    from chainrule.inspect.inside.edits import Edit, MeanHeads, Patch, SetPattern, Steer, ZeroHeads, edited
     from chainrule.inspect.inside.heads import HeadScores, head_scores
     from chainrule.inspect.inside.lens import Lens, logit_lens
     from chainrule.inspect.inside.patching import Patching, patching
@@ -41,7 +41,7 @@ __all__ = [
     "Attribution", "Comparison", "Distribution", "Edit", "HeadScores", "Histogram", "LayerReport", "Lens", "Link",
     "MeanHeads", "ParameterReport", "Patch", "Patching", "Pattern", "Saliency", "SetPattern", "Sites", "Spectrum",
     "Steer", "View", "ZeroHeads", "anisotropy", "architecture", "attends", "attention_spectra", "attribute",
-    "clusters", "compare", "concept_direction", "curve", "dead_units", "effect", "embedding_space",
+    "clusters", "compare", "concept_direction", "curve", "dead_units", "edited", "effect", "embedding_space",
     "expected_loss", "exposure", "focus", "gradient_map", "head_means", "head_scores", "input_gradient",
     "integrated_gradients", "logit_lens", "maps", "output_entropy", "patching", "pattern", "patterns",
     "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites", "spectrum",
@@ -63,7 +63,7 @@ lazy.names(
         "inside.architecture": "architecture",
         "inside.attribution": "Attribution attribute",
         "inside.compare": "Comparison compare effect",
-        "inside.edits": "Edit MeanHeads Patch SetPattern Steer ZeroHeads",
+        "inside.edits": "Edit MeanHeads Patch SetPattern Steer ZeroHeads edited",
         "inside.heads": "HeadScores head_scores",
         "inside.lens": "Lens logit_lens",
         "inside.patching": "Patching patching",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import struct
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,28 @@ def map_file(path: Path) -> memoryview:
         with path.open("rb") as file:
             if not path.stat().st_size:
                 return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            _MAPPED.add(mapped)
+            return memoryview(mapped)
     except OSError as error:
         raise cannot_read(path, error) from error
+
+
+_MAPPED: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+
+
+def let_go() -> None:
+    """Mapped files take no memory until they are read again."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        for mapped in list(_MAPPED):
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def is_mapped(array: npt.NDArray[Any]) -> bool:
+    """True for a view of a mapped file."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return isinstance(array.base, memoryview)
 
 
 def widen_bf16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:

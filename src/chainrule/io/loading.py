@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from chainrule.errors import ChainruleWarning, DataError, FormatError
 from chainrule.files import check_new, check_regular
@@ -24,8 +22,8 @@ from chainrule.io.hf.pretrained import (
     refuse_pickle,
     save_pretrained,
 )
-from chainrule.io.lazy import Matrix, later
-from chainrule.io.opened import Opened
+from chainrule.io.lazy import later
+from chainrule.io.opened import Opened, finite
 from chainrule.io.settings import Settings
 from chainrule.io.tokenizers import load_tokenizer
 from chainrule.models import Model
@@ -56,24 +54,9 @@ def convert(
     check_new(Path(out))  # not after the work
     found = open_model(path, tokenizer)
     assert found.tokenizer is not None
-    arrays = {name: _finite(f"{path}: {name}", array) for name, array in found.arrays.items()}
+    arrays = {name: later(partial(finite, f"{path}: {name}"), array) for name, array in found.arrays.items()}
     save_pretrained(found.model, found.tokenizer, Path(out), arrays)
     return found.model, found.tokenizer
-
-
-def _finite(name: str, array: Matrix) -> Matrix:
-    """The array, whose values are checked when they are read."""
-
-    def checked(found: Any) -> Any:
-        if (
-            found.size and not np.isfinite([found.min(), found.max()]).all()
-        ):  # needs no memory, unlike counting
-            wrong = found.size - np.count_nonzero(np.isfinite(found))
-            rule = "must be none: get the file again, or earlier weights of its training"
-            raise FormatError(f"{name}: {wrong:,} of {found.size:,} values are NaN or infinite ({rule})")
-        return found
-
-    return later(checked, array)
 
 
 def open_model(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> Opened:

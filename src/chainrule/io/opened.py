@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from chainrule.autograd.stored import StoredParam
 from chainrule.errors import FormatError
+from chainrule.io.binary import is_mapped, let_go
 from chainrule.io.lazy import FLOAT32, Arrays, Matrix, later
-from chainrule.models import Model
-from chainrule.nn.init import unfilled
+from chainrule.models import LanguageModel, Model
+from chainrule.nn.init import stored_parameters, unfilled
 from chainrule.text import Tokenizer
 
 
@@ -33,6 +38,43 @@ class Opened(NamedTuple):
             model = type(self.model)(self.model.config)
         model.load(self.arrays)
         return model.eval()
+
+    def to_decode(self) -> Model:
+        """The model for a decoder, which packs its weights: a language model reads them when they are used, and they
+        are never in memory all at once. Those that are not finite are refused then. Other models are loaded."""
+        if not isinstance(self.model, LanguageModel):
+            return self.load()
+        with stored_parameters():
+            model = type(self.model)(self.model.config)
+        for name, param in model.named_parameters():
+            assert isinstance(param, StoredParam)
+            param.read = partial(_read, name, self.arrays[name])
+        for path, layer in model.named_layers():
+            for name in layer.buffers:
+                setattr(layer, name, np.array(self.arrays[f"{path}.{name}".lstrip(".")]))
+        return model.eval()
+
+
+def is_stored(model: Model) -> bool:
+    """True for a model of `to_decode` whose weights are in its file."""
+    return any(isinstance(param, StoredParam) for _, param in model.named_parameters())
+
+
+def _read(name: str, array: Matrix) -> Matrix:
+    """The values in memory of their own; the file they come from leaves it."""
+    found = finite(name, np.asarray(array, FLOAT32))
+    found = found.copy() if is_mapped(found) else found
+    let_go()
+    return found
+
+
+def finite(name: str, array: Matrix) -> Matrix:
+    """The array, if all of it is finite"""
+    if array.size and not np.isfinite([array.min(), array.max()]).all():  # needs no memory, unlike counting
+        wrong = array.size - np.count_nonzero(np.isfinite(array))
+        rule = "must be none: get the file again, or earlier weights of its training"
+        raise FormatError(f"{name}: {wrong:,} of {array.size:,} values are NaN or infinite ({rule})")
+    return array
 
 
 def _float32(name: str, array: Matrix) -> Matrix:

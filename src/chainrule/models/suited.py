@@ -14,7 +14,19 @@ from typing import Any, NamedTuple
 EVALUATIONS = 20  # of a training, at most
 FEWEST = 4  # evaluations of a training that is told to be short
 FEW = 20_000  # texts, below which a model is soon past its best
-TUNING_PASSES, TUNING_RATIO = 3, 10  # passes over the instructions; how much lower the learning rate is
+TUNING_PASSES = 3  # over the instructions
+USUAL_WIDTH = 128  # of a model for which the learning rate of its family is meant
+# The highest learning rate of each method of tuning, as a multiple of that of the pretraining. All weights learn
+# slowly, or what they know is washed out; what is new, or little, must move further (docs/guide/fine-tuning.md).
+TUNING_RATES = {
+    "full": 0.1,
+    "lora": 1.0,
+    "adapter": 1.0,
+    "prefix": 3.0,
+    "prompt": 3.0,
+    "bitfit": 3.0,
+    "head": 1.0,
+}
 
 
 class Suited(NamedTuple):
@@ -83,13 +95,33 @@ def for_tuning(rows: int, rate: float) -> Suited:
     It knows the language already: more passes would teach it the phrases of the instructions, a higher rate would
     destroy what it knows.
     """
-    return Suited({}, passes(rows, TUNING_PASSES, batch_size=8) | {"lr": rate / TUNING_RATIO}, rows)
+    settings = passes(rows, TUNING_PASSES, batch_size=8)
+    return Suited({}, settings | {"lr": rate * TUNING_RATES["full"]}, rows)
 
 
-def tuning_warning(lr: float, pretraining: float) -> str:
-    """What to say about the learning rate of a tuning: nothing, or that it is too near that of the pretraining."""
-    highest = pretraining / TUNING_RATIO
-    if lr <= highest * (1 + 1e-9):
+def pretraining_rate(usual: float, width: int) -> float:
+    """The likely highest rate of a pretraining that is not known: the usual one of a family, less for a wider model.
+
+    >>> pretraining_rate(3e-3, 768)  # a GPT-2 of 124 M parameters had 6e-4 (Brown et al. 2020)
+    0.0005
+    """
+    return usual * min(1.0, USUAL_WIDTH / width)
+
+
+def rate_in_words(method: str) -> str:
+    """What the learning rate of a method is unless it is given."""
+    factor = TUNING_RATES[method]
+    times = {1.0: "", 0.1: "a tenth of "}.get(factor, f"{factor:g} times ")
+    return f"{times}that of the base's own training"
+
+
+def tuning_warning(lr: float, pretraining: float, method: str = "full") -> str:
+    """What to say about the learning rate of a tuning: nothing, or that it is too near that of the pretraining.
+
+    Only what the base has learned can be washed out, so that only tuning of all weights has a limit.
+    """
+    highest = pretraining * TUNING_RATES["full"]
+    if method != "full" or lr <= highest * (1 + 1e-9):
         return ""
     rule = f"must be at most a tenth, {highest:g}, or much of what the model knows is forgotten"
     return f"learning rate {lr:g}, in the pretraining {pretraining:g} ({rule})"

@@ -19,6 +19,7 @@ from chainrule import random
 from chainrule.autograd import Param, no_grad
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import switched
+from chainrule.autograd.stored import StoredParam
 from chainrule.autograd.types import Array, Shape
 from chainrule.errors import ConfigError
 from chainrule.nn.activation import Activation, activation
@@ -35,6 +36,8 @@ def parameter(init: Init, shape: Shape, *, decay: bool | None = None) -> Param:
     for size in shape:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise ConfigError(f"parameter: shape {shape} (each size must be an integer, at least 1)")
+    if _drawing.stored:
+        return StoredParam(shape, decay=len(shape) >= 2 if decay is None else decay)
     if _drawing.abstract or _drawing.off:
         param = Param(0.0, decay=len(shape) >= 2 if decay is None else decay)
         param.array = abstract(shape) if _drawing.abstract else np.zeros(shape, np.float32)
@@ -50,6 +53,7 @@ def buffer(value: float, shape: Shape) -> Array:
 class _Drawing(threading.local):
     off = False
     abstract = False
+    stored = False
 
 
 _drawing = _Drawing()
@@ -63,6 +67,11 @@ def unfilled() -> AbstractContextManager[Any]:
 def abstract_parameters() -> AbstractContextManager[Any]:
     """Make a model to be counted: its parameters have shapes and no values, so it takes no memory at any size."""
     return switched(_drawing, "abstract", True)
+
+
+def stored_parameters() -> AbstractContextManager[Any]:
+    """Make a model whose parameters are read when they are used: each wants its `read`."""
+    return switched(_drawing, "stored", True)
 
 
 def zeros(shape: Shape, rng: np.random.Generator) -> Array:

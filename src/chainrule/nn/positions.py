@@ -18,14 +18,20 @@ from chainrule.nn.layer import Layer
 
 
 def frequencies(d: int, base: float = 10000.0) -> Array:
-    """ω_i = base^(-2i/d) for the pairs i = 0 .. ⌈d/2⌉ - 1, in radians per position."""
+    """ω_i = base^(-2i/d) for the pairs i = 0 .. ⌈d/2⌉ - 1, in radians per position.
+
+    d -> (⌈d/2⌉,)
+    """
     if d < 1 or base <= 0:
         raise ConfigError(f"positions: size {d}, base {base!r} (both must be positive)")
     return base ** (-np.arange(0, d, 2) / d)  # [PE.1]
 
 
 def wavelengths(d: int, base: float = 10000.0) -> Array:
-    """How many positions each pair takes for a full turn, 2π/ω_i."""
+    """How many positions each pair takes for a full turn, 2π/ω_i.
+
+    d -> (⌈d/2⌉,)
+    """
     return 2 * math.pi / frequencies(d, base)  # [PE.2]
 
 

@@ -9,25 +9,29 @@ import numpy as np
 from chainrule.calls import answering
 from chainrule.errors import ConfigError
 from chainrule.optim.optimizer import CHUNK
-from chainrule.optim.tensors import Learned, as_block
+from chainrule.optim.tensors import Block, Learned, as_block
 
 
 @answering
 def global_norm(params: Learned) -> float:
-    """The Euclidean norm of all trainable gradients together.
+    """The Euclidean norm of all trainable gradients together."""
+    return math.sqrt(squared_norm(as_block("global_norm", params, ())))  # [OP.19]
+
+
+def squared_norm(block: Block) -> float:
+    """The sum of the squares of all trainable gradients.
 
     Summed in float64 over chunks of fixed size: no overflow, and the same bits for any number of threads.
     """
-    block = as_block("global_norm", params, ())
     if kernels := block.kernels():
-        return math.sqrt(sum(kernels.sum_of_squares(grads) for _, grads, *_ in block.pieces()))
+        return float(sum(kernels.sum_of_squares(grads) for _, grads, *_ in block.pieces()))
     squares = np.empty(CHUNK, np.float64)
     total = 0.0
     for _, grads, *_ in block.pieces():
         for start in range(0, grads.size, CHUNK):
             piece = grads[start : start + CHUNK]
             total += float(np.square(piece, out=squares[: piece.size], dtype=np.float64).sum())
-    return math.sqrt(total)  # [OP.19]
+    return total
 
 
 @answering
@@ -39,6 +43,12 @@ def clip_global_norm(params: Learned, limit: float) -> float:
     _check("clip_global_norm", limit)
     block = as_block("clip_global_norm", params, ())
     norm = global_norm(block)
+    shorten(block, norm, limit)
+    return norm
+
+
+def shorten(block: Block, norm: float, limit: float) -> None:
+    """Scale all gradients, whose global norm is `norm`, so that it is at most `limit`."""
     if math.isfinite(norm) and norm > limit:
         kernels = block.kernels()
         for _, grads, *_ in block.pieces():
@@ -46,7 +56,6 @@ def clip_global_norm(params: Learned, limit: float) -> float:
                 kernels.scale(grads, limit / norm)
             else:
                 grads *= limit / norm  # [OP.20]
-    return norm
 
 
 @answering

@@ -38,9 +38,12 @@ class Optimizer(Answering):
         self.lr = self._rate(lr)
         self.steps = 0
         self._compiled = False  # asked once a step: a list of tensors must look at all of them
+        self.arrays = self._new_arrays()
+        self._scratch = np.empty(CHUNK, self.params.grad.dtype)
+
+    def _new_arrays(self) -> dict[str, Array]:
         grads = self.params.grad  # of what learns: there is no state for frozen parameters
-        self.arrays = {slot: native.zeros(grads.size, grads.dtype) for slot in self.slots}
-        self._scratch = np.empty(CHUNK, grads.dtype)
+        return {slot: native.zeros(grads.size, grads.dtype) for slot in self.slots}
 
     def step(self, lr: float | None = None) -> None:
         """Update every trainable parameter once, at the rate `lr` (of a schedule) or at `self.lr`.

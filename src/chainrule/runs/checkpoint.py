@@ -30,6 +30,7 @@ import numpy.typing as npt
 from chainrule.errors import ChainruleWarning, CheckpointError, DataError, Failure, FormatError
 from chainrule.files import flush, flush_folder, json_value, regular_bytes
 from chainrule.io import safetensors
+from chainrule.io.binary import let_go, map_file
 from chainrule.runs.folder import MANIFEST, STEP, RunFolder, step_of
 
 FORMAT = 1
@@ -199,20 +200,30 @@ def _take_back(folder: Path) -> None:
             old.rename(final)
 
 
-def _decode(path: Path, content: bytes) -> dict[str, Any]:
+def _decode(path: Path, content: bytes | memoryview) -> dict[str, Any]:
     try:
-        return json_value(content) if path.suffix == ".json" else safetensors.decode(content)
+        return json_value(bytes(content)) if path.suffix == ".json" else safetensors.decode(content)
     except FormatError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
 
-def _verified(path: Path, expected: Any) -> bytes:
-    content = _read(path)
-    if _sum(content) != expected:
+def _verified(path: Path, expected: Any) -> bytes | memoryview:
+    """The content of a file, if it has its hash; arrays are mapped, so that those that nobody reads take no memory."""
+    content = _read(path) if path.suffix == ".json" else _mapped(path)
+    found = _sum(content)
+    let_go()
+    if found != expected:
         raise CheckpointError(
             f"{path}: is damaged, its {len(content)} bytes do not have the hash in {MANIFEST}"
         )
     return content
+
+
+def _mapped(path: Path) -> memoryview:
+    try:
+        return map_file(path)
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _read(path: Path) -> bytes:
@@ -238,5 +249,5 @@ def _tokenizer_sum(checkpoint: Checkpoint) -> str:
     return hashlib.sha256(json.dumps(checkpoint.tokenizer, sort_keys=True).encode()).hexdigest()
 
 
-def _sum(content: bytes) -> dict[str, Any]:
+def _sum(content: bytes | memoryview) -> dict[str, Any]:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}

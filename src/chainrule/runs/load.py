@@ -15,9 +15,10 @@ from chainrule import io
 from chainrule.data import CHOSEN, Columns
 from chainrule.doctor.nonfinite import broken
 from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, DataError, kind_of
+from chainrule.io import loading
 from chainrule.io.hf import pretrained
-from chainrule.io.hf.architectures import family_name, to_model
-from chainrule.io.loading import check_there
+from chainrule.io.hf.architectures import family_name, to_opened
+from chainrule.io.opened import is_stored
 from chainrule.models import LanguageModel, Model
 from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.runs import checkpoint, tuned
@@ -74,25 +75,35 @@ def first_model(path: str | os.PathLike[str]) -> Model:
     return build(checkpoint.load(run.checkpoint(0)), run.path)[0]
 
 
-def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, Tokenizer]:
-    """What `load` finds, which must be a language model."""
-    model, tokenizer = load(path)
+def load_language_model(
+    path: str | os.PathLike[str], *, to_decode: bool = False
+) -> tuple[LanguageModel, Tokenizer]:
+    """What `load` finds, which must be a language model; `to_decode` as in `open_model`."""
+    model, tokenizer, _ = open_model(path, to_decode=to_decode)
     if not isinstance(model, LanguageModel):
         rule = "must be a language model, such as a GPT"
         raise CheckpointError(f"{path}: holds {kind_of(model)} ({rule})")
     return model, tokenizer
 
 
-def open_model(path: str | os.PathLike[str]) -> Loaded:
-    """The same, with the checkpoint. A model whose weights are not all finite is refused: it can do nothing."""
-    check_there(Path(path))
+def open_model(path: str | os.PathLike[str], *, to_decode: bool = False) -> Loaded:
+    """The same, with the checkpoint. A model whose weights are not all finite is refused: it can do nothing.
+
+    A language model that is only decoded with, `to_decode`, has its weights in its file: the decoder that is made of it
+    reads them once, into its own format.
+    """
+    loading.check_there(Path(path))
     if is_run(path):
         saved = best_checkpoint(Path(path))
-        loaded = Loaded(*build(saved, path), saved)
+        loaded = Loaded(*build(saved, path, to_decode=to_decode), saved)
     elif is_adapter(Path(path)):
         loaded = Loaded(*load_adapter(Path(path)), None)
     else:
-        loaded = Loaded(*io.load(path), None)
+        found = loading.open_model(path)
+        assert found.tokenizer is not None
+        loaded = Loaded(found.to_decode() if to_decode else found.load(), found.tokenizer, None)
+    if is_stored(loaded.model):  # says so when they are read
+        return loaded
     if entry := broken(loaded.model):
         raise CheckpointError(
             f"{path}: {entry.place} is {entry.value} (weights must be finite: take an earlier "
@@ -166,13 +177,16 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
     return saved
 
 
-def build(saved: Checkpoint, path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
-    """The model and the tokenizer in a checkpoint of the run at `path`."""
+def build(
+    saved: Checkpoint, path: str | os.PathLike[str], *, to_decode: bool = False
+) -> tuple[Model, Tokenizer]:
+    """The model and the tokenizer in a checkpoint of the run at `path`; `to_decode` as in `open_model`."""
     try:
         if about := saved.adapter_config:
             model, *_ = tuned.build(saved.config, saved.adapter_model, about, run_of(Path(path)))
         else:
-            model = to_model(saved.config, saved.model)
+            opened = to_opened(saved.config, saved.model)
+            model = opened.to_decode() if to_decode else opened.load()
     except (TypeError, ValueError, OverflowError) as error:
         if about and isinstance(error, ChainruleError):  # may be of its base, which is another model
             raise

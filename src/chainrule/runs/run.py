@@ -257,6 +257,9 @@ class Run:
         trainer.plan = Plan(trainer.config, trainer.plan.total)
         if "patience" in settings:
             trainer.best_so_far.waited = 0
+        if "shard_optimizer" in settings:
+            trainer.gradient.prepare()
+            trainer.gradient.load(checkpoint.load(self.folder).optimizer)
 
     def train(self, console: Console | None = None, tell: Callable[[str], None] | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory.
@@ -266,7 +269,7 @@ class Run:
         trainer, self.left_at = self.trainer, None
         if not world().first:
             self._begin(Logger())
-            return trainer.run(Logger())
+            return trainer.run(Logger(), self.save)
         unit = self.task.counted
         per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
         sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
@@ -310,8 +313,7 @@ class Run:
                 trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
             if self.tuning is not None:
                 self.tuning.tell_before(trainer, log)
-            if first:
-                self.save()
+            self.save()
 
     def _tell_baseline(self, log: Logger) -> None:
         """Print what a simpler model reaches on the same validation data, which this one must beat."""
@@ -334,8 +336,11 @@ class Run:
         return environment.recorded(self.folder, facts, progress, check_there)
 
     def save(self) -> Path:
-        """Write a checkpoint of the run as it is now."""
+        """Write a checkpoint of the run as it is now; the first rank does, the others give it what they keep."""
         trainer, step = self.trainer, self.trainer.step
+        moments = step.arrays()
+        if not world().first:
+            return self.folder
         training = progress_of(trainer) | {
             **({} if step.by_epoch else {"from_seed": self.from_seed}),
             **({"task": self.task.name} if self.task.name else {}),
@@ -349,7 +354,7 @@ class Run:
         with step.averaged():
             adapter = tuning.parts(model, tokenizer, self.folder) if tuning else None
             used = adapter or vars(pretrained.parts(model, tokenizer))
-        moments, carried = step.arrays(), flat(step.state)
+        carried = flat(step.state)
         saved = Checkpoint(**used, trained=trained, optimizer=moments, training=training, carried=carried)
         # Kept beside the newest: the best step, and first weights that no seed gives again.
         best = {trainer.best_so_far.step} if trainer.config.keep == "best" else set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of
 from chainrule.models.heads import fits_head
 from chainrule.models.registry import ENCODERS
+from chainrule.models.suited import TUNING_RATES, pretraining_rate
 from chainrule.models.tuning import merged
 from chainrule.runs.load import is_tokenizer, load_vectors, open_model
 from chainrule.tasks.registry import TASKS
@@ -26,7 +28,7 @@ class Start(NamedTuple):
     model: Model
     tokenizer: Tokenizer
     lr: float
-    """Highest learning rate of its own training; where that is not known, the usual one of its family."""
+    """Highest learning rate of its pretraining; where that is not known, the usual one of its family and width."""
     own: dict[str, Any]
     """What its own run says of its training, empty if it comes without."""
 
@@ -36,10 +38,18 @@ class Start(NamedTuple):
         loaded = open_model(path)
         model = merged(loaded.model, f"{path}: no base for another training")
         training = {} if loaded.checkpoint is None else loaded.checkpoint.training
-        settings = training.get("train") or {}
-        kind = str(describe(model)["model_type"])
-        lr = settings.get("lr") or family_of(kind).lr
-        return cls(Path(path), model, loaded.tokenizer, float(lr), training)
+        return cls(Path(path), model, loaded.tokenizer, _pretraining_rate(model, training), training)
+
+
+def _pretraining_rate(model: Model, training: Mapping[str, Any]) -> float:
+    own = (training.get("train") or {}).get("lr")
+    if own is None:
+        usual = family_of(str(describe(model)["model_type"])).lr
+        return pretraining_rate(usual, getattr(model.config, "n_embd", 1))
+    method = (training.get("method") or {}).get(
+        "method"
+    )  # tuned itself, at a rate that follows from another one
+    return float(own) / TUNING_RATES.get(method, 1.0)
 
 
 def load_start(path: str | Path | Start, tokenizer: Tokenizer | str | None) -> tuple[Model, Tokenizer]:

@@ -86,14 +86,23 @@ class Interpreter:
         return lambda new: known
 
     def run(
-        self, result: Array, tokens: Ids, sequences: Ids, counts: Ids, past: Ids, sources: Ids | None = None
+        self,
+        result: Array,
+        tokens: Ids,
+        sequences: Ids,
+        counts: Ids,
+        past: Ids,
+        sources: Ids | None = None,
+        kept: Ids | None = None,
     ) -> None:
-        """The next counts[i] tokens follow the past[i] of sequences[i], about sources[i] -> result[i], the last row"""
+        """The next counts[i] tokens follow the past[i] of sequences[i], about sources[i] -> result, the last kept[i]
+        rows of each"""
         pieces = np.split(tokens, np.cumsum(counts)[:-1])
+        rows = np.split(result, np.cumsum(np.ones_like(counts) if kept is None else kept)[:-1])
         with one_blas_thread():
             for i, (piece, sequence, start) in enumerate(zip(pieces, sequences, past, strict=True)):
                 about = None if sources is None else self.sources[sources[i]]
-                result[i] = _Pass(self, int(sequence), piece, int(start), about).output()
+                rows[i][...] = _Pass(self, int(sequence), piece, int(start), about).output(len(rows[i]))
 
     def read(self, memory: Array, counts: Ids) -> None:
         """Source i is the next counts[i] rows of memory; what was read before is forgotten."""
@@ -134,18 +143,18 @@ class _Pass:
         self.lengths = {"ids": len(tokens), "memory": 0 if memory is None else memory.shape[1]}
         self.env: Env = dict(about or {})
 
-    def output(self) -> Array:
-        """The last row of what the graph returns."""
+    def output(self, kept: int) -> Array:
+        """The last rows of what the graph returns, (kept, V)"""
         for each in mode.interventions:
             each.begin()
         for i, node in enumerate(self.owner.graph.nodes):
-            if i == self.owner.tail and self.lengths["ids"] > 1:
-                self._keep_last_rows()
+            if i == self.owner.tail and self.lengths["ids"] > kept:
+                self._keep_last_rows(kept)
             if Value(i) not in self.env:
                 self._call(i, node)
         (result,) = self.owner.graph.outputs
-        row: Array = self.env[result][0, -1]  # type: ignore[index]
-        return row
+        rows: Array = self.env[result][0, -kept:]  # type: ignore[index]
+        return rows
 
     def of_source(self) -> Env:
         for i, node in enumerate(self.owner.graph.nodes):
@@ -153,11 +162,11 @@ class _Pass:
                 self._call(i, node)
         return self.env
 
-    def _keep_last_rows(self) -> None:
+    def _keep_last_rows(self, kept: int) -> None:
         for value, x in self.env.items():
             axis = self.owner.axes[value.node]
             if axis is not None:
-                self.env[value] = np.take(x, [-1], axis)
+                self.env[value] = np.take(x, range(-kept, 0), axis)
 
     def _call(self, i: int, node: Node) -> None:
         inputs, changing = self.owner.getters[i]

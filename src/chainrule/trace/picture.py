@@ -14,8 +14,9 @@ COSTS = ("parameters", "flops", "kept")
 def picture(graph: Graph) -> dict[str, Any]:
     """Nodes in their order, each with its op, shapes and costs; who feeds whom; and blocks with their sums.
 
-    Costs are parameters, FLOPs of a forward pass, and bytes kept for a backward pass. A parameter counts where it is first used, an array that waits for the backward pass where it is first kept. `name`
-    is that of the call in `cr.capture` and `cr.intervene`. A block is a numbered layer.
+    Costs are parameters, FLOPs of a forward pass, and bytes kept for a backward pass. A parameter counts where it is
+    first used, an array where it is first kept. `name` is that of the call in `cr.capture` and `cr.intervene`. A block
+    is a numbered layer.
 
     >>> import chainrule as cr, numpy as np
     >>> model = cr.models.make("gpt", n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)

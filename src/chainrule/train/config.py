@@ -84,6 +84,8 @@ class TrainConfig(Monitoring, Learning):
     """What does not learn: none, or body, the BERT that --init begins with; then its new head learns alone."""
     on_nan: str = "stop"
     """What to do about a loss or gradient that is not finite: stop, or skip the step."""
+    shard_optimizer: bool = False
+    """With several ranks, each keeps 1/n of the optimizer's state: less memory, the same bits."""
     seed: int = 0
     """Seed of every random choice."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,30 +19,20 @@ from chainrule import random
 from chainrule.autograd import precision
 from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
-from chainrule.distributed import world
 from chainrule.doctor.explain import explain
 from chainrule.errors import ConfigError, kind_of
 from chainrule.models import Model
-from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, State, row_count
-from chainrule.optim import AdamW, clip_global_norm
 from chainrule.tasks.objectives import check_objective
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.ema import Average
 from chainrule.train.general import Pull
 from chainrule.train.precision import LossScale, NoScale
+from chainrule.train.share import Share
 from chainrule.train.skips import Skips
 
 GoingOn = Callable[[str], bool]
-
-
-def check_ranks(model: Model) -> None:
-    """Several processes train a model of which each can take some rows of a batch."""
-    if not model.divisible or model.initial_state(1) is not None:
-        why = "its examples are compared with each other" if not model.divisible else "it carries a state"
-        rule = "must be trained by one process"
-        raise ConfigError(f"train: {type(model).__name__} with {world().size} ranks ({rule}: {why})")
 
 
 class Step:
@@ -95,8 +86,6 @@ class GradientStep(Step):
             fix = "take a smaller batch_size, or recompute, for less memory"
             rule = f"must be 1 for {kind_of(model)}: its examples are compared with all others of the batch"
             raise ConfigError.of("train", {"accumulate": config.accumulate}, f"{rule}; {fix}")
-        if world().size > 1:
-            check_ranks(model)
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
                 part.recompute = config.recompute
@@ -104,13 +93,17 @@ class GradientStep(Step):
         self.batches = batches
         self.config = config
         self.tokenizer = tokenizer
-        betas = (0.9, config.beta2)
-        self.optimizer = AdamW(model.parameters(), config.lr, betas, weight_decay=config.weight_decay)
+        self.prepare()
         self.scale = LossScale() if config.precision == "fp16" else NoScale()
         self.average = Average(model.parameters(), config.ema) if config.ema else None
         self.skips = Skips()
         self.pull: Pull | None = None  # towards the weights that a tuned model had
         self.uniform = math.log(model.n_classes) if model.n_classes else None
+
+    def prepare(self) -> None:
+        """Make the optimizer, and what this process computes of a gradient, as the settings say."""
+        self.share = Share.of(self.model, self.config)
+        self.optimizer = self.share.optimizer(self.config)
 
     @property
     def tokens(self) -> int:
@@ -121,7 +114,7 @@ class GradientStep(Step):
         self.rate = lr
         inputs, targets = self.batches.batch(number)
         check_objective(self.model, inputs)
-        parameters = self.optimizer.params
+        parameters = self.share.parameters
         parameters.zero_grad()
         self.model.train()
         buffers = [(buffer, buffer.copy()) for _, buffer in self.model.named_buffers()]
@@ -132,9 +125,9 @@ class GradientStep(Step):
             np.errstate(all="ignore"),  # what is not finite is seen below
         ):
             batch = Batch(inputs, targets, self._state(number, row_count(inputs)))
-            loss, state = self._backward(batch, factor)
+            loss, state = self.share.backward(batch, self.config.accumulate, factor)
             loss += self.pull.backward(factor) if self.pull else 0.0
-        norm = clip_global_norm(parameters, self.config.clip * factor) / factor
+        norm = self.share.clip(self.config.clip * factor) / factor
         finite = math.isfinite(loss + norm)
         if not finite:  # a running mean has taken it in already
             for buffer, before in buffers:
@@ -152,22 +145,6 @@ class GradientStep(Step):
             self._skip(number, loss, norm, batch)
         return loss, norm
 
-    def _backward(self, batch: Batch, factor: float) -> tuple[float, State | None]:
-        """The gradient of the batch, of which each rank computes its share; all of them then have the sum."""
-        ranks, accumulate = world(), self.config.accumulate
-        share = (ranks.rank, ranks.size)
-        loss, state = backward(self.model, batch, accumulate=accumulate, factor=factor, share=share)
-        if ranks.size > 1:
-            total = np.array([loss])
-            ranks.sum(total)
-            ranks.sum(self.optimizer.params.grad)
-            for _, buffer in self.model.named_buffers():  # running statistics, each rank's of its own rows
-                mean = buffer.reshape(-1) / ranks.size
-                ranks.sum(mean)
-                buffer[...] = mean.reshape(buffer.shape)
-            loss = float(total[0])
-        return loss, state
-
     def _state(self, number: int, rows: int) -> State | None:
         """The state that the rows of this batch continue from: that of the last batch, or a new one."""
         if self.state is None or self.batches.begins(number):
@@ -178,7 +155,11 @@ class GradientStep(Step):
         """Leave out a step that is not finite; the weights are as before it."""
         what = f"loss {loss}, gradient norm {norm} at step {number + 1}"
         if isinstance(self.scale, NoScale):
-            finding = explain(self.model, batch, self.config, number, self.tokenizer)
+            parts = min(
+                self.config.batch_size, self.config.accumulate * self.share.ranks
+            )  # as they were computed
+            config = replace(self.config, accumulate=parts)
+            finding = explain(self.model, batch, config, number, self.tokenizer)
             self.skips.add(what, finding, stop=self.config.on_nan == "stop")
         else:  # it is the way to find the largest scale
             self.skips.reason = f"{what} in fp16; from now on the loss is scaled by {self.scale.factor:g}"

@@ -226,6 +226,7 @@ class Trainer:
         self._check(log, validation)
         self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.gradient.skips.reason:  # the gradient is that of a step that was taken
+            self.gradient.share.complete()
             self.tell(log, self.monitor.weights(self.model.parameters(), self.gradient.optimizer))
         if self.general is not None and self._forgot(log, self.general):
             return validation  # no best: the checkpoint before is used

@@ -79,7 +79,7 @@ def test_an_entry_of_flags_is_offered_only_where_the_command_has_one() -> None:
         ("sample run -n 20", "(use --max-new-tokens)"),
         ("sample run --num_beams 4", "(use --beam)"),
         ("finetune run book.txt", "'finetune': no such command (use: chainrule tune BASE DATA)"),
-        ("serve run", "there is no server: chainrule chat MODEL"),
+        ("deploy run", "use: chainrule serve MODEL"),
         ("predict run", "use: chainrule sample RUN --prompt TEXT"),
         ("generate", "use: chainrule sample RUN"),
         ("fit book.txt", "use: chainrule train FAMILY DATA"),

@@ -64,7 +64,7 @@ def test_refusals() -> None:
         attribute(*small("bert"), 4)
     with pytest.raises(ConfigError, match="no norm before the output"):
         attribute(*small("lstm"), 4)
-    with pytest.raises(ConfigError, match=r"token 11 \(must be from 0 to 10\)"):
+    with pytest.raises(ConfigError, match=r"token 11 \(there are 11, counted from 0\)"):
         attribute(*small("gpt"), 11)
     with pytest.raises(ConfigError, match=r"position 5 \(there are 5"):
         attribute(small("gpt")[0], IDS, 4, position=5)

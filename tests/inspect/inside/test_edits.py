@@ -99,6 +99,29 @@ def test_rows_of_a_soft_prompt_are_not_counted() -> None:
     assert patched[:3].any() and not patched[3:].any()
 
 
+@pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
+def test_of_a_recurrent_layer_the_layer_above_reads_what_is_changed(name: str) -> None:
+    model, ids = small(name)
+    before, after = view(model, ids), view(model, ids, Steer(0, np.ones(8), positions=2))
+    assert np.allclose(after.stream(0) - before.stream(0), np.eye(5)[:, [2]] * np.ones(8), atol=1e-6)
+    moved = np.abs(after.logits - before.logits).max(-1) > 1e-6
+    assert moved.tolist() == [False, False, True, True, True]
+    same = view(model, ids, Patch(0, before.stream(0)))
+    assert np.allclose(same.logits, before.logits, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gpt", "llama", "lstm"])
+def test_edits_hold_while_a_model_generates(name: str) -> None:
+    model, ids = small(name)
+    push = -3 * np.random.default_rng(0).normal(size=view(model, ids).stream(-1).shape[-1])
+    wanted, plain = list(ids), cr.generate.generate(model, ids, 3, temperature=0.0).tolist()
+    for _ in range(3):
+        wanted.append(int(view(model, wanted, Steer(-1, push)).logits[-1].argmax()))
+    with cr.inspect.edited(model, Steer(-1, push)):
+        found = cr.generate.generate(model, ids, 3, temperature=0.0).tolist()
+    assert found == wanted[len(ids) :] != plain
+
+
 def test_edits_of_one_call_follow_each_other() -> None:
     model, ids = small("gpt")
     both = view(model, ids, [ZeroHeads(0, 0), ZeroHeads(0, 1)])
@@ -116,8 +139,8 @@ def test_edits_of_one_call_follow_each_other() -> None:
 def test_refusals() -> None:
     model, ids = small("gpt")
     refused = [
-        (ConfigError, r"head 2 of h.0.attn.packed_attention \(there are 2", ZeroHeads(0, 2)),
-        (ConfigError, r"head 5 of h.0.attn.packed_attention \(there are 2", SetPattern(0, 5, np.eye(5))),
+        (ConfigError, r"head of h.0.attn.packed_attention 2 \(there are 2", ZeroHeads(0, 2)),
+        (ConfigError, r"head of h.0.attn.packed_attention 5 \(there are 2", SetPattern(0, 5, np.eye(5))),
         (ShapeError, r"a pattern \(2, 2\) for \(5, 5\)", SetPattern(0, 1, np.eye(2))),
         (ShapeError, r"a patch \(4, 16\) for \(1, 5, 16\)", Patch(0, np.zeros((4, 16)))),
         (ConfigError, r"part 'head' \(must be stream, attention", Patch(0, np.zeros((5, 16)), part="head")),
@@ -128,7 +151,11 @@ def test_refusals() -> None:
         ),
         (ShapeError, r"a vector \(3,\) for a stream", Steer(0, np.zeros(3))),
         (ConfigError, r"position 5 \(there are 5", Steer(0, np.zeros(16), positions=5)),
+        (ShapeError, "for a stream", Steer(0, np.zeros((2, 16)))),
+        (ConfigError, "a vector is a str", Steer(0, "north")),
+        (ConfigError, r"position 0.5 \(must be whole numbers", Steer(0, np.zeros(16), positions=0.5)),
         (ConfigError, "got an int", [3]),
+        (ConfigError, "got a type", ZeroHeads),
         (GraphError, "nothing named 'h.0.atn'", {"h.0.atn": lambda y: y}),
     ]
     for error, message, edits in refused:

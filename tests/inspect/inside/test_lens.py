@@ -37,6 +37,16 @@ def test_before_it_is_the_norm_and_the_head_of_the_stream() -> None:
     assert found.probability[1, 0] == pytest.approx(np.exp(logprobs[IDS[4]]), rel=1e-4)
 
 
+def test_progress_and_positions_that_are_not_there() -> None:
+    model, ids = small("t5")
+    calls: list[tuple[int, int]] = []
+    logit_lens(model, ids, progress=lambda *done: calls.append(done))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+    for wrong, message in (([3], "position 3"), ([], "must be whole numbers")):
+        with pytest.raises(ConfigError, match=message):
+            logit_lens(model, ids, positions=wrong)
+
+
 def test_a_model_without_blocks_is_refused() -> None:
     model = cr.models.make("ngram", vocab_size=11, block_size=2)
     with pytest.raises(ConfigError, match="has no blocks before its head"):

@@ -102,8 +102,28 @@ def test_the_model_is_left_as_it_was() -> None:
     assert model.h[0].training and (params.grad == 1).all() and (params.data == before).all()
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("text", "a text is encoded by its tokenizer"),
+        ([[1, 2], [3]], "texts of several lengths"),
+        ([], r"ids \(0,\)"),
+        ([1, 99], "vocabulary size is 11"),
+    ],
+)
+def test_ids_that_cannot_be_read_are_refused(given: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        _ = view(small("gpt")[0], given).logits
+
+
 def test_refusals() -> None:
     model, ids = small("gpt")
+    with pytest.raises(ConfigError, match=r"got a NGram \(must be a network"):
+        view(cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4), ids)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="GPT: got 3 arrays"):
+        view(model, (ids, ids, ids))
+    with pytest.raises(ConfigError, match=r"block 0.5 \(must be whole numbers"):
+        view(model, ids).attention(0.5)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"2 texts \(must be one"):
         _ = view(model, np.array([IDS, IDS])).logits
     with pytest.raises(

@@ -38,7 +38,7 @@ def product(x: np.ndarray, W: np.ndarray, weights: str) -> np.ndarray:
     R, N = len(x), len(W)
     y = np.empty((R, N + -N % 32), np.float32)
     extension.panels_multiply(
-        y, np.pad(x, [(0, 0), (0, -x.shape[1] % 32)]), pack(W, weights), FORMATS.index(weights)
+        y, np.pad(x, [(0, 0), (0, -x.shape[1] % 32)]), pack([W], weights), FORMATS.index(weights)
     )
     assert not y[np.isfinite(x).all(axis=1), N:].any()
     return y[:, :N]
@@ -96,7 +96,7 @@ def test_integers_are_off_by_half_a_scale_at_most(weights: str, bits: int) -> No
 
 def test_a_packed_matrix_is_as_small_as_promised() -> None:
     W = normal(64, 320)
-    sizes = {name: 32 * pack(W, name).size / W.size for name in FORMATS}
+    sizes = {name: 32 * pack([W], name).size / W.size for name in FORMATS}
     assert sizes == {"fp32": 32, "bf16": 16, "int8": 8.5, "int4": 4.5}
     assert to_bf16(np.float32([1.0]))[0] == 0x3F80
 
@@ -158,7 +158,7 @@ def test_decoders_in_several_python_threads_do_not_disturb_each_other() -> None:
 def test_the_extension_refuses_what_does_not_fit() -> None:
     program = extension.Program(2, 8)
     x, y = program.buffer(33), program.buffer(40)
-    words, ones = pack(normal(40, 33), "int8"), np.ones(64, np.float32)
+    words, ones = pack([normal(40, 33)], "int8"), np.ones(64, np.float32)
     with pytest.raises(ValueError, match="words has"):
         program.linear(y, x, words[:-1], 2, None, 0, False)
     with pytest.raises(ValueError, match="bias has 40 elements, expected 64"):

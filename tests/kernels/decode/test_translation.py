@@ -393,7 +393,7 @@ def test_the_extension_refuses_sources_that_do_not_fit(
 def test_the_extension_refuses_attention_that_does_not_fit() -> None:
     program = native.kernels().Program(1, 8)
     out, q, other = program.buffer(32), program.buffer(32), program.buffer(64)
-    words = pack(cr.nn.Linear(16, 64).weight.array, "fp32")
+    words = pack([cr.nn.Linear(16, 64).weight], "fp32")
     for arguments, message in (
         ((out, other, 2, 1.0, 16, words, 0, None), "widths 64 and 32"),
         ((out, q, 3, 1.0, 16, words, 0, None), "heads must divide"),

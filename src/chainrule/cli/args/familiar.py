@@ -29,10 +29,7 @@ COMMANDS = {
         "predict", "generate", "inference", "infer", "complete", "completion", "translate", "classify", "write", "run",
         "prompt", "label", "tag", "fill", "fill-mask", "main", "cli",
     ),
-    "there is no server: chainrule chat MODEL talks in the terminal, chainrule sample MODEL --prompts-file - --json "
-    "answers a program; chainrule export RUN --format gguf writes a file for other servers": (
-        "serve", "server", "api", "deploy", "http", "web", "ui", "gui", "studio", "app",
-    ),
+    "use: chainrule serve MODEL": ("server", "api", "deploy", "http", "web", "ui", "gui", "studio", "app", "openai"),
     "use: chainrule eval RUN": ("test", "evaluate", "evaluation", "validate", "perplexity", "score", "lm-eval"),
     "use: chainrule chat MODEL": ("talk", "converse", "ask", "interactive"),
     "use: chainrule embed MODEL FILE": ("embedding", "embeddings", "vectorize", "transform"),

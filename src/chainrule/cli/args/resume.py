@@ -17,8 +17,9 @@ from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
 from chainrule.text.training.recipe import Recipe
 
-# Settings that may change when a run is resumed: the highest rate, and when to look, save and stop.
-FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "keep", "patience")
+# Settings that may change when a run is resumed: the highest rate, and when to look, save and stop, and
+# where the optimizer's state is kept.
+FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "keep", "patience", "shard_optimizer")
 
 
 def resumed(asked: TrainOptions, folder: Path) -> Run:

@@ -13,7 +13,7 @@ from chainrule.cli.args.training import in_toml, settled
 from chainrule.distributed import world
 from chainrule.errors import ConfigError
 from chainrule.machine import memory
-from chainrule.models.suited import TUNING_RATIO, tuning_warning, within
+from chainrule.models.suited import TUNING_RATES, rate_in_words, tuning_warning, within
 from chainrule.models.tuning import Full, Method
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.warm_start import Start
@@ -38,7 +38,7 @@ def new_run(asked: Any) -> Run:
     method = _method(asked, start)
     kind = task_of(family, task)
     data = kind.find(asked.data, asked.columns)
-    training = _training(asked, start, kind, data)
+    training = _training(asked, start, kind, data, method)
     run = Run.new(
         asked.out or Path("runs", method.name),
         data,
@@ -55,16 +55,16 @@ def new_run(asked: Any) -> Run:
     _say_sizes(asked, run, run.method or method)
     if run.tuning and run.tuning.kept.told:
         asked.say(f"the old task is not measured: {run.tuning.kept.told}")
-    _say_rate(asked, training.lr, start)
+    _say_rate(asked, training.lr, start, method)
     run.keep_settings(toml(_record(asked, run, method)))
     return run
 
 
-def _training(asked: Any, start: Start, kind: type[Task], data: Any) -> TrainConfig:
-    """The settings as given; the rest suits the data, with a tenth of the rate of the base's own training."""
+def _training(asked: Any, start: Start, kind: type[Task], data: Any, method: Method) -> TrainConfig:
+    """The settings as given; the rest suits the data, with the rate of the method beside that of the pretraining."""
     suited = kind.suited(data, start=start.model, tokenizer=start.tokenizer)
     usual = {name: getattr(asked.training, name) for name in ("warmup", "eval_every")}
-    chosen = usual | suited.training | {"lr": start.lr / TUNING_RATIO}
+    chosen = usual | suited.training | {"lr": start.lr * TUNING_RATES[method.name]}
     if "max_steps" in asked.given:
         chosen = within(asked.training.max_steps, chosen)
     chosen = {name: value for name, value in chosen.items() if name not in asked.given}
@@ -101,11 +101,11 @@ def forecast(run: Run, method: Method) -> int:
         return step_bytes(run.model.config, run.trainer.config, run.task.facts().get("window"))
 
 
-def _say_rate(asked: Any, lr: float, start: Start) -> None:
-    if said := tuning_warning(lr, start.lr):
+def _say_rate(asked: Any, lr: float, start: Start, method: Method) -> None:
+    if said := tuning_warning(lr, start.lr, method.name):
         asked.say(f"warning: {said}")
     elif "lr" not in asked.given:
-        asked.say(f"lr is {lr:g}, a tenth of that of the base's own training (--lr for another)")
+        asked.say(f"lr is {lr:g}, for {method.name} {rate_in_words(method.name)} (--lr for another)")
 
 
 def _record(asked: Any, run: Run, method: Method) -> dict[str, Any]:

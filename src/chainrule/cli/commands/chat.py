@@ -63,7 +63,7 @@ class Command:
     def run(self) -> None:
         named = bool(self.user and self.assistant)
         Check("chat", self).require(named, "user", "assistant", rule="must be names, not empty")
-        model, tokenizer = cr.runs.load_language_model(self.run_folder)
+        model, tokenizer = cr.runs.load_language_model(self.run_folder, to_decode=True)
         used(self.run_folder)
         talk = Conversation(self, model, tokenizer)
         asks = sys.stdin.isatty()

@@ -48,15 +48,20 @@ class Decoder:
         self.lengths = np.zeros(batch, np.int64)
         """Tokens that each sequence has read."""
         self.dtype = plan.dtype
+        self._recurrent = plan.recurrent
         self._engine = plan.open(batch)
 
     def prefill(
-        self, ids: npt.ArrayLike | Sequence[npt.ArrayLike], sequences: Sequence[int] | None = None
+        self,
+        ids: npt.ArrayLike | Sequence[npt.ArrayLike],
+        sequences: Sequence[int] | None = None,
+        every: bool | Sequence[bool] = False,
     ) -> Floats:
         """Read more tokens of each sequence -> logits after the last one, a row for each sequence
 
         `ids` is a list of sequences, of any lengths from 1 up, or for a single sequence its tokens. They go to the
-        caches of `sequences`, by default all of them in order.
+        caches of `sequences`, by default all of them in order. With `every` there is a row after each of the new
+        tokens, those of the first sequence first: for all sequences, or for those where a list says so.
         """
         sequences = range(len(self.lengths)) if sequences is None else sequences
         if not hasattr(ids, "__len__"):
@@ -65,7 +70,7 @@ class Decoder:
             raise ShapeError(f"Decoder: sequences {list(sequences)} (must be one or more integers)")
         single = len(sequences) == 1 and all(np.ndim(i) == 0 for i in ids)  # type: ignore[union-attr]
         pieces = [np.asarray(piece) for piece in ([ids] if single else ids)]  # type: ignore[union-attr]
-        return self._read(pieces, np.asarray(sequences, np.int64))
+        return self._read(pieces, np.asarray(sequences, np.int64), every)
 
     def step(self, tokens: npt.ArrayLike, sequences: Sequence[int] | None = None) -> Floats:
         """One more token of each sequence, (B,) -> logits (B, V)"""
@@ -76,6 +81,19 @@ class Decoder:
         if sequence is not None:
             self._check_sequence(sequence)
         self.lengths[slice(None) if sequence is None else sequence] = 0
+
+    def truncate(self, sequence: int, length: int) -> None:
+        """Forget what a sequence has read after its first `length` tokens."""
+        self._check_sequence(sequence)
+        held = int(self.lengths[sequence])
+        if length not in range(held + 1):
+            raise ShapeError(
+                f"Decoder: truncate sequence {sequence} to {length!r} (must be from 0 to {held})"
+            )
+        if self._recurrent and length not in (0, held):
+            rule = f"must be 0 or {held}: a recurrent state cannot go back"
+            raise ConfigError(f"Decoder: truncate sequence {sequence} to {length} ({rule})")
+        self.lengths[sequence] = length
 
     def copy(self, source: int, target: int) -> None:
         """What one cache holds, in another one too."""
@@ -88,7 +106,7 @@ class Decoder:
         if sequence not in range(len(self.lengths)):
             raise ShapeError(f"Decoder: sequence {sequence} (must be from 0 to {len(self.lengths) - 1})")
 
-    def _read(self, pieces: list[Ids], sequences: Ids) -> Floats:
+    def _read(self, pieces: list[Ids], sequences: Ids, every: bool | Sequence[bool]) -> Floats:
         listed, V = sequences.tolist(), self.vocab_size
         if len(pieces) != len(listed) or len(set(listed)) < len(listed):
             raise ShapeError(f"Decoder: {len(pieces)} texts for sequences {listed} (must be one each)")
@@ -104,7 +122,12 @@ class Decoder:
         counts, past = np.array([len(piece) for piece in pieces]), self.lengths[sequences]
         if (most := (past + counts).max()) > self.context:
             raise DataError(f"Decoder: {most} tokens (the model's context is {self.context})")
-        logits = np.empty((len(listed), V), self.dtype)
-        self._engine.run(logits, np.concatenate(pieces).astype(np.int32), sequences, counts, past)
+        if not isinstance(every, bool) and len(every) != len(listed):
+            raise ShapeError(
+                f"Decoder: every has {len(every)} entries for sequences {listed} (must be one each)"
+            )
+        kept = np.where(every, counts, 1)
+        logits = np.empty((kept.sum(), V), self.dtype)
+        self._engine.run(logits, np.concatenate(pieces).astype(np.int32), sequences, counts, past, kept=kept)
         self.lengths[sequences] += counts
         return logits

@@ -10,13 +10,12 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.errors import ChainruleError
 from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
-from chainrule.generate.engine.weights import Floats, check_format, rounded
+from chainrule.generate.engine.weights import Floats, check_format, not_finite, rounded
 from chainrule.models import Model
 from chainrule.trace import Graph, trace
 from chainrule.trace.by_token import check_by_token
-from chainrule.trace.cost import ATTENTION
+from chainrule.trace.cost import ATTENTION, RECURRENT
 from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lengths import Table, trace_lengths
 from chainrule.trace.lower import lower
@@ -28,9 +27,17 @@ class Engine(Protocol):
     """What runs new tokens: a `Program` of the extension, or the interpreter in NumPy."""
 
     def run(
-        self, result: Floats, tokens: Ids, sequences: Ids, counts: Ids, past: Ids, sources: Ids | None = None
+        self,
+        result: Floats,
+        tokens: Ids,
+        sequences: Ids,
+        counts: Ids,
+        past: Ids,
+        sources: Ids | None = None,
+        kept: Ids | None = None,
     ) -> None:
-        """The next counts[i] tokens follow the past[i] of sequences[i], about sources[i] -> result[i], the logits"""
+        """The next counts[i] tokens follow the past[i] of sequences[i], about sources[i] -> result, logits of the last
+        kept[i] of them, by default of the last one"""
 
     def read(self, memory: Floats, counts: Ids) -> None:
         """Source i is the next counts[i] rows of memory"""
@@ -47,13 +54,13 @@ class Plan:
 
     def __init__(self, model: Model, weights: str = "fp32") -> None:
         check_format(weights)
-        if weights != "fp32" and not all(np.isfinite(p.array).all() for _, p in model.named_parameters()):
-            raise ChainruleError(f"Decoder: the model's weights are not finite, {weights} cannot hold them")
-        self.dtype = next(p.array.dtype for _, p in model.named_parameters())
+        self.dtype = next(p.dtype for _, p in model.named_parameters())
         self.vocab_size = int(model.config.vocab_size)
         self.graph = decoder_graph(model)
         self.weights = weights
         self.context = model.context if is_limited(self.graph) else UNLIMITED
+        self.recurrent = any(node.op.name in RECURRENT for node in self.graph.nodes)
+        """True if a state stands for all tokens before, so that none of them can be forgotten."""
         self._compiler: Compiler | None = None
         self._interpreter: Interpreter | None = None
         if runs(self.dtype):
@@ -63,7 +70,12 @@ class Plan:
             self._interpreter = self._interpreted()
 
     def _interpreted(self) -> Interpreter:
-        return Interpreter(self.graph, lambda weight: np.array(rounded(weight, self.weights)))
+        def kept(weight: Floats) -> Floats:
+            if self.weights != "fp32" and not np.isfinite(weight).all():
+                raise not_finite(self.weights)
+            return np.array(rounded(weight, self.weights))
+
+        return Interpreter(self.graph, kept)
 
     @property
     def compiled(self) -> bool:

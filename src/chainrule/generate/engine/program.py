@@ -124,9 +124,7 @@ class Compiler:
         """Matrices one above the other, packed."""
         if matrix.key not in self.packed:
             self.alive.append(matrix)
-            loose = pack(matrix.array(), self.weights)
-            self.packed[matrix.key] = native.empty(loose.shape, np.int32)  # aligned, in huge pages
-            self.packed[matrix.key][...] = loose
+            self.packed[matrix.key] = pack(matrix.parts, self.weights)
         return self.packed[matrix.key]
 
     def _turns(self, frequency: Array) -> tuple[Floats, Floats]:

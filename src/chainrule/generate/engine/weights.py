@@ -11,12 +11,17 @@ model in int8 computes exactly what a float32 model with its rounded weights com
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ConfigError
+from chainrule import native
+from chainrule.autograd import Param
+from chainrule.autograd.types import Array
+from chainrule.errors import ChainruleError, ConfigError
+from chainrule.trace.terms import numbers
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Words: TypeAlias = npt.NDArray[np.int32]
@@ -43,23 +48,39 @@ def rounded(weight: Floats, name: str) -> Floats:
     return full.reshape(codes.shape[0], -1)[: weight.shape[0], : weight.shape[1]]
 
 
-def pack(weight: Floats, name: str) -> Words:
-    """weight (out, in) -> words as native/decode/panels.hpp describes them, without their memory's alignment"""
-    weight = pad(weight)
-    N, K = weight.shape
-    if name == "fp32":
-        return columns(weight.view(np.int32))
-    if name == "bf16":
-        halves = to_bf16(weight).reshape(N, K // 2, 2)
-        return columns(join(halves, 16))
-    bits = 8 if name == "int8" else 4
-    codes, scales = quantize(weight, bits)  # (N, K/GROUP, GROUP), (N, K/GROUP)
-    words = join(codes.reshape(N, K // GROUP, -1, 32 // bits), bits)
-    words = words.reshape(N // PANEL, PANEL, K // GROUP, -1)
-    words = words.transpose(0, 2, 3, 1)  # (panel, group, word, output)
-    pairs = to_bf16(scales).reshape(N // PANEL, 2, PANEL // 2, K // GROUP)
-    heads = join(pairs.transpose(0, 3, 2, 1), 16)  # (panel, group, PANEL/2)
-    return np.concatenate([heads, words.reshape(N // PANEL, K // GROUP, -1)], axis=-1).reshape(-1)
+def pack(parts: Sequence[Param | Array], name: str) -> Words:
+    """Matrices (out, in), one above the other -> words as native/decode/panels.hpp describes them
+
+    They are read one at a time, so that a model need not be in memory to be packed.
+    """
+    outputs, inputs, code = sum(len(part) for part in parts), parts[0].shape[1], FORMATS.index(name)
+    padded = outputs + -outputs % PANEL
+    words = native.empty((padded // PANEL * panel_words(name, inputs),), np.int32)  # aligned, in huge pages
+    first = 0
+    for part in (*parts, np.zeros((padded - outputs, inputs), np.float32)):
+        rows = np.require(numbers(part), np.float32, ("C", "A"))
+        if not native.kernels().panels_pack(words, rows, code, first, padded):
+            raise not_finite(name)
+        first += len(rows)
+    return words
+
+
+def panel_words(name: str, inputs: int) -> int:
+    """Words of a panel of so many inputs"""
+    groups = -(-inputs // GROUP)
+    return (
+        groups
+        * {
+            "fp32": 32 * PANEL,
+            "bf16": 16 * PANEL,
+            "int8": 8 * PANEL + PANEL // 2,
+            "int4": 4 * PANEL + PANEL // 2,
+        }[name]
+    )
+
+
+def not_finite(name: str) -> ChainruleError:
+    return ChainruleError(f"Decoder: the model's weights are not finite, {name} cannot hold them")
 
 
 def quantize(weight: Floats, bits: int) -> tuple[Floats, Floats]:
@@ -105,14 +126,3 @@ def outwards_bf16(x: Floats) -> Floats:
 def pad(weight: Floats) -> Floats:
     """(out, in) -> the same with zeros up to whole panels and groups"""
     return np.pad(np.asarray(weight, np.float32), [(0, -n % PANEL) for n in weight.shape])
-
-
-def join(parts: npt.NDArray[Any], bits: int) -> Words:
-    """(..., n) -> (...,): n numbers of `bits` bits in a word, the first one lowest"""
-    shifts = np.arange(parts.shape[-1], dtype=np.uint32) * np.uint32(bits)
-    return np.bitwise_or.reduce(parts.astype(np.uint32) << shifts, axis=-1).view(np.int32)
-
-
-def columns(words: Words) -> Words:
-    """(N, words of an output) -> flat, in panels whose columns are outputs"""
-    return words.reshape(-1, PANEL, words.shape[1]).transpose(0, 2, 1).reshape(-1)

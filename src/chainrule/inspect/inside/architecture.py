@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.inspect.inside.checks import check_network
 from chainrule.inspect.inside.sites import arguments, forward_graph
 from chainrule.models import Model
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
@@ -25,8 +26,12 @@ def architecture(model: Model, ids: Any = None) -> dict[str, Any]:
     >>> [block["name"] for block in found["blocks"]], found["nodes"][1]["name"], found["nodes"][1]["shape"]
     (['layers.0', 'layers.1'], 'layers.0.input_layernorm.rmsnorm', [1, 8, 32])
     """
+    check_network(model)
     if ids is None:
-        some = np.zeros((1, max(1, min(TOKENS, model.context))), np.int64)
+        some = np.zeros(
+            (1, max(1, min(TOKENS, model.context) if hasattr(model.config, "block_size") else TOKENS)),
+            np.int64,
+        )
         ids = (some, some) if isinstance(model, EncoderDecoder) else some
     found = picture(forward_graph(model, arguments(model, ids), learning=True))
     family = {"model": type(model).__name__, "parameters": model.count()}

@@ -16,6 +16,7 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
+from chainrule.inspect.inside.checks import number
 from chainrule.inspect.inside.edits import Edits
 from chainrule.inspect.inside.rerun import rerun
 from chainrule.inspect.inside.sites import Part, one_text
@@ -96,12 +97,8 @@ def attribute(
 def check_place(logits: Array, token: int, minus: int | None, position: int) -> tuple[int, int | None, int]:
     """A token, another one and a position of logits (T, V), counted from 0."""
     T, V = logits.shape
-    for each in (token, minus):
-        if each is not None and not 0 <= each < V:
-            raise ConfigError(f"inspect: token {each} (must be from 0 to {V - 1})")
-    if not -T <= position < T:
-        raise ConfigError(f"inspect: position {position} (there are {T}, counted from 0)")
-    return int(token), None if minus is None else int(minus), int(position % T)
+    other = None if minus is None else number("token", minus, V, backwards=False)
+    return number("token", token, V, backwards=False), other, number("position", position, T)
 
 
 def _layer(seen: View, call: str) -> str:

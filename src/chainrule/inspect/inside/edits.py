@@ -6,16 +6,21 @@ wherever edits are taken, `{"h.0.mlp.gelu": f}` will do too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.autograd import intervene
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError, kind_of
-from chainrule.inspect.inside.sites import Attention, Sites
+from chainrule.inspect.inside.checks import check_network, floats, number, numbers
+from chainrule.inspect.inside.sites import Attention, Sites, sites
+from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
+from chainrule.nn import Layer
 
 Change: TypeAlias = Callable[[Any], Any]
 Numbers: TypeAlias = int | Sequence[int]
@@ -38,7 +43,8 @@ Edits: TypeAlias = Edit | Mapping[str, Any] | Sequence[Edit | Mapping[str, Any]]
 def changes(edits: Edits, sites: Sites) -> dict[str, Change]:
     """What `cr.intervene` takes; several edits of one call follow each other."""
     found: dict[str, Any] = {}
-    for edit in [] if edits is None else [edits] if isinstance(edits, Edit | Mapping) else edits:
+    listed: Sequence[Any] = edits if isinstance(edits, list | tuple) else [] if edits is None else [edits]
+    for edit in listed:
         if not isinstance(edit, Edit | Mapping):
             raise ConfigError(
                 f"inspect: got {kind_of(edit)} (must be an edit or a dict of functions by name)"
@@ -95,7 +101,7 @@ class MeanHeads(ZeroHeads):
                 mean = y.mean(axis=-2, keepdims=True)  # positions, in either layout
             else:
                 rows, D = (
-                    np.asarray(self.means, y.dtype),
+                    floats("means", self.means, y.dtype),
                     y.shape[-1] // (attention.heads if attention.packed else 1),
                 )
                 if rows.shape != (attention.heads, D):
@@ -108,14 +114,8 @@ class MeanHeads(ZeroHeads):
 
 def _chosen(attention: Attention, heads: Numbers, y: Any) -> Array:
     """1 for these heads and 0 for others, to be multiplied with the value of an attention call."""
-    numbers = np.atleast_1d(np.asarray(heads))
-    wrong = [n for n in numbers.tolist() if not 0 <= n < attention.heads]
-    if wrong:
-        raise ConfigError(
-            f"inspect: head {wrong[0]} of {attention.call} (there are {attention.heads}, counted from 0)"
-        )
     mask = np.zeros((attention.heads, 1), y.dtype)
-    mask[numbers] = 1
+    mask[numbers(f"head of {attention.call}", heads, attention.heads)] = 1
     return _of_heads(attention, mask, y)
 
 
@@ -138,13 +138,13 @@ class SetPattern(Edit):
         attention = sites.attending(self.block, self.cross)
 
         def change(A: Any) -> Any:
-            _chosen(attention, self.head, A)  # refuses a head that is not there
+            head = number(f"head of {attention.call}", self.head, attention.heads)
             found = np.array(getattr(A, "array", A))  # (B, H, T, S)
-            old = found[:, self.head]
-            new = np.asarray(self.pattern(old) if callable(self.pattern) else self.pattern)
+            old = found[:, head]
+            new = floats("a pattern", self.pattern(old) if callable(self.pattern) else self.pattern, A.dtype)
             if new.shape not in (old.shape, old.shape[1:]):
                 raise ShapeError(f"inspect: a pattern {new.shape} for {old.shape[1:]} (must be equal)")
-            found[:, self.head] = new
+            found[:, head] = new
             return found
 
         return {attention.weights: change}
@@ -162,7 +162,7 @@ class Patch(Edit):
 
     def changes(self, sites: Sites) -> dict[str, Change]:
         def change(y: Any) -> Any:
-            rows = np.asarray(self.value, y.dtype)
+            rows = floats("a patch", self.value, y.dtype)
             at = _at(sites, self.positions, y)
             if (
                 rows.shape[-1:] != y.shape[-1:]
@@ -174,7 +174,7 @@ class Patch(Edit):
             full[..., sites.before :, :] = rows
             return y * (1 - at) + full * at
 
-        return {patched_call(sites, self.block, self.part): change}
+        return {patched_call(sites, self.block, self.part): of_first(change)}
 
 
 def patched_call(sites: Sites, block: str | int, part: str) -> str:
@@ -201,12 +201,21 @@ class Steer(Edit):
 
     def changes(self, sites: Sites) -> dict[str, Change]:
         def change(y: Any) -> Any:
-            push = np.asarray(self.vector, y.dtype) * y.dtype.type(self.scale)
+            push = floats("a vector", self.vector, y.dtype) * y.dtype.type(self.scale)
             if push.shape != y.shape[-1:]:
                 raise ShapeError(f"inspect: a vector {push.shape} for a stream {y.shape} (must be (C,))")
             return y + push * _at(sites, self.positions, y)
 
-        return {sites.stream(self.block): change}
+        return {sites.stream(self.block): of_first(change)}
+
+
+def of_first(change: Change) -> Change:
+    """A change of the first output of a call: of a recurrent layer what the layer above reads, not its state."""
+
+    def changed(y: Any) -> Any:
+        return (change(y[0]), *y[1:]) if isinstance(y, tuple) else change(y)
+
+    return changed
 
 
 def _at(sites: Sites, positions: Numbers | None, y: Any) -> Array:
@@ -216,10 +225,24 @@ def _at(sites: Sites, positions: Numbers | None, y: Any) -> Array:
     if positions is None:
         mask[sites.before :] = 1
         return mask
-    numbers = np.atleast_1d(np.asarray(positions))
-    T = rows - sites.before
-    wrong = [n for n in numbers.tolist() if not -T <= n < T]
-    if wrong:
-        raise ConfigError(f"inspect: position {wrong[0]} (there are {T}, counted from 0)")
-    mask[sites.before + np.where(numbers < 0, numbers + T, numbers)] = 1
+    mask[sites.before + numbers("position", positions, rows - sites.before)] = 1
     return mask
+
+
+@contextmanager
+def edited(model: Layer, edits: Edits) -> Iterator[None]:
+    """Inside, the model computes as the edits make it, also where it generates text.
+
+    >>> import chainrule as cr, numpy as np
+    >>> cr.seed(0)
+    >>> model = cr.models.make("llama", n_layer=2, n_embd=32, n_hidden=64, block_size=16, vocab_size=10)
+    >>> push = 100 * model.embed_tokens.weight.numpy()[7]                   # towards token 7
+    >>> with cr.inspect.edited(model, cr.inspect.Steer("layers.1", push)):
+    ...     cr.generate.generate(model, [1, 2, 3], 4, temperature=0.0).tolist()
+    [7, 7, 7, 7]
+    """
+    check_network(model)
+    some = np.zeros((1, 1), np.int64)
+    found = changes(edits, sites(model, (some, some) if isinstance(model, EncoderDecoder) else some))
+    with intervene(found):
+        yield

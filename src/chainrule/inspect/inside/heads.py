@@ -19,6 +19,7 @@ import numpy as np
 from chainrule import random
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
+from chainrule.inspect.inside.checks import as_rows, check_network
 from chainrule.inspect.inside.view import View
 from chainrule.models import Model
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
@@ -75,9 +76,10 @@ def head_scores(model: Model, ids: Any = None, *, seed: int = 0) -> HeadScores:
     >>> found.blocks, sorted(found.scores), found.scores["induction"].shape
     (['h.0', 'h.1'], ['duplicate', 'first', 'induction', 'previous'], (2, 2))
     """
+    check_network(model)
     if ids is None:
         ids = repeated_tokens(model.config.vocab_size, max(1, min(LENGTH, model.context // 2)), seed=seed)
-    ids = np.atleast_2d(np.asarray(ids))
+    ids = as_rows(ids)
     seen = View(model, (ids, ids) if isinstance(model, EncoderDecoder) else ids)
     attending = {name: b for name, b in seen.sites.blocks.items() if any(not a.cross for a in b.attentions)}
     if not attending:

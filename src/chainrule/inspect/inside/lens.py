@@ -5,7 +5,7 @@ logits_l = head(norm(stream after block l))             the last norm and the he
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
+from chainrule.inspect.inside.checks import numbers
 from chainrule.inspect.inside.edits import Edits
 from chainrule.inspect.inside.rerun import head
 from chainrule.inspect.inside.view import View, target_loss, target_rank, top_tokens
@@ -46,9 +47,18 @@ class Lens:
 
 
 def logit_lens(
-    model: Layer, ids: Any, *, positions: Sequence[int] | None = None, top: int = 5, edits: Edits = None
+    model: Layer,
+    ids: Any,
+    *,
+    positions: Sequence[int] | None = None,
+    top: int = 5,
+    edits: Edits = None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Lens:
     """What a model would predict at each position after each block, from one forward pass over a text.
+
+    The head is the widest layer: at a few `positions` it costs little. `progress(done, total)` is called after each
+    block.
 
     >>> import chainrule as cr
     >>> cr.seed(0)
@@ -57,29 +67,28 @@ def logit_lens(
     >>> found.streams, found.loss.shape
     (['embedding', 'layers.0', 'layers.1'], (3, 3))
     """
-    return lens_of(View(model, ids, edits), positions, top)
-
-
-def lens_of(seen: View, positions: Sequence[int] | None = None, top: int = 5) -> Lens:
-    """The logit lens of a view."""
+    seen = View(model, ids, edits)
     final = seen.logits  # refuses a model without logits of tokens
-    places = np.arange(len(seen.tokens))[None if positions is None else list(positions)].reshape(-1)
-    if not seen.sites.tail or not seen.blocks:
-        name = type(seen.model).__name__
-        raise ConfigError(f"logit_lens: {name} has no blocks before its head (must be a stack of layers)")
-    names = [seen.sites.names[i] for i in seen.sites.spine]
-    width = seen.stream(seen.blocks[-1]).shape[-1]
-    streams, rows = [], []
-    for name, call in seen.sites.streams.items():
-        if call not in names or seen.stream(name).shape[-1] != width:
-            continue  # of the source, or an embedding of another width
-        streams.append(name)
+    T = len(seen.tokens)
+    places = np.arange(T) if positions is None else numbers("position", positions, T)
+    targets, streams, rows = seen.targets[places], _streams(seen), []
+    for done, name in enumerate(streams, 1):
         last = name == seen.blocks[-1]
         logits = final[places] if last else head(seen.sites, seen.stream(name)[None, places])[0]
         logprobs = np.asarray(ops.log_softmax(np.ascontiguousarray(logits)))
-        targets = seen.targets[places]
-        rows.append(
-            (top_tokens(logprobs, top), target_loss(logprobs, targets), target_rank(logprobs, targets))
-        )
+        loss, rank = target_loss(logprobs, targets), target_rank(logprobs, targets)
+        rows.append((top_tokens(logprobs, top), loss, rank))
+        progress(done, len(streams))
     best, losses, ranks = zip(*rows, strict=True)
     return Lens(streams, places.tolist(), list(best), np.stack(losses), np.stack(ranks))
+
+
+def _streams(seen: View) -> list[str]:
+    """The streams that the head can read: not those of a source, nor a narrow embedding."""
+    if not seen.sites.tail or not seen.blocks:
+        name = type(seen.model).__name__
+        raise ConfigError(f"logit_lens: {name} has no blocks before its head (must be a stack of layers)")
+    on_spine = {seen.sites.names[i] for i in seen.sites.spine}
+    width = seen.stream(seen.blocks[-1]).shape[-1]
+    named = seen.sites.streams.items()
+    return [name for name, call in named if call in on_spine and seen.stream(name).shape[-1] == width]

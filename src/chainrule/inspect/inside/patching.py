@@ -20,7 +20,7 @@ from chainrule.autograd import intervene
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect.inside.attribution import check_place
-from chainrule.inspect.inside.edits import patched_call
+from chainrule.inspect.inside.edits import of_first, patched_call
 from chainrule.inspect.inside.view import View
 from chainrule.inspect.probe import evaluating
 from chainrule.nn import Layer
@@ -111,7 +111,7 @@ def _patched(seen: View, call: str, clean: Array, position: int) -> Array:
         chosen = np.zeros((len(places), T + P, 1), bool)
         chosen[np.arange(len(places)), P + places] = True
         given = [None if x is None else np.repeat(x, len(places), axis=0) for x in seen.given]
-        with evaluating(seen.model), intervene({call: partial(_replaced, chosen, clean)}):
+        with evaluating(seen.model), intervene({call: of_first(partial(_replaced, chosen, clean))}):
             found.append(seen.model(*given).numpy()[:, position])
     return np.concatenate(found)
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from chainrule.autograd import enable_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError
+from chainrule.inspect.inside.checks import as_rows, check_network, number
 from chainrule.inspect.probe import evaluating
 from chainrule.models import Model
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
@@ -29,23 +28,14 @@ from chainrule.trace.graph import Graph, Value, origin, trace
 
 def arguments(model: Layer, ids: Any) -> tuple[Any, ...]:
     """What `forward` is called with: ids (T,) or (B, T), or a tuple, such as the (source, target) of a translator."""
+    check_network(model)
     given = ids if isinstance(ids, tuple) else (ids,)
     if isinstance(model, EncoderDecoder):
         if len(given) not in (2, 3):
             name = type(model).__name__
             raise ConfigError(f"{name}: got {len(given)} arrays of ids (must be a pair: source, target)")
         given = (given[0], None, given[1]) if len(given) == 2 else given
-    return tuple(_rows(x) for x in given)
-
-
-def _rows(x: Any) -> Any:
-    """One text as a row of a batch."""
-    if x is None:
-        return None
-    x = np.array(x)  # a copy: a trace tells source and target apart by their memory
-    if x.dtype.kind not in "iub" or x.ndim not in (1, 2) or not x.size:
-        raise DataError(f"inspect: ids {x.shape} of dtype {x.dtype} (must be whole numbers, (T,) or (B, T))")
-    return x[None] if x.ndim == 1 else x
+    return tuple(None if x is None else as_rows(x) for x in given)
 
 
 @dataclass(frozen=True)
@@ -252,11 +242,8 @@ class Sites:
 
     def block(self, which: str | int) -> Block:
         """A block by its name, or by its number among all blocks."""
-        found = list(self.blocks.values())
-        if isinstance(which, int | np.integer):
-            if not -len(found) <= which < len(found):
-                raise ConfigError(f"inspect: block {which} (there are {len(found)}, counted from 0)")
-            return found[which]
+        if not isinstance(which, str):
+            return list(self.blocks.values())[number("block", which, len(self.blocks))]
         if which not in self.blocks:
             rule = hinted(f"must be one of {', '.join(self.blocks) or 'none'}", which, self.blocks)
             raise ConfigError(f"inspect: no block {which!r} ({rule})")
@@ -273,7 +260,9 @@ class Sites:
 
     def stream(self, which: str | int) -> str:
         """The call whose value is the stream after a block; before the first block it is called `embedding`."""
-        return self.streams[which] if which in self.streams else self.block(which).stream
+        if isinstance(which, str) and which in self.streams:
+            return self.streams[which]
+        return self.block(which).stream
 
 
 def sites(model: Model | Layer, ids: Any) -> Sites:

@@ -265,7 +265,7 @@ def top_tokens(logprobs: Array, k: int) -> list[list[tuple[int, float]]]:
 def target_loss(logprobs: Array, targets: Array) -> Array:
     """logprobs (..., T, V), targets (T,) -> -ln P of each (..., T), NaN where there is none"""
     picked = np.take_along_axis(logprobs, _columns(logprobs, targets), -1)[..., 0]
-    return np.where(targets == IGNORE, np.nan, -picked)
+    return np.where(targets == IGNORE, np.nan, -picked.astype(np.float64))
 
 
 def target_rank(logprobs: Array, targets: Array) -> Array:

@@ -20,7 +20,10 @@ _single = examples(shapes((3, 4), draw=away_from_zero), shapes((7, 1), draw=away
 
 
 def abs_forward(x: Array) -> Result:
-    """y = |x|; the subgradient at 0 is 0"""
+    """y = |x|; the subgradient at 0 is 0
+
+    x (...) -> y (...)
+    """
     return np.abs(x), (x,)
 
 
@@ -33,7 +36,10 @@ abs = Op("abs", abs_forward, abs_backward, _single, abstract=saves_inputs, integ
 
 
 def sign_forward(x: Array) -> Result:
-    """y = -1, 0 or 1; flat everywhere but at 0, so its gradient is 0"""
+    """y = -1, 0 or 1; flat everywhere but at 0, so its gradient is 0
+
+    x (...) -> y (...)
+    """
     return np.sign(x), ()
 
 
@@ -45,7 +51,10 @@ sign = Op("sign", sign_forward, sign_backward, _single, integers=True)
 
 
 def maximum_forward(a: Array, b: Array) -> Result:
-    """y = the larger of a and b, which broadcast; where they are equal each gets half of the gradient"""
+    """y = the larger of a and b, which broadcast; where they are equal each gets half of the gradient
+
+    a (...), b (...) -> y (...)
+    """
     return np.maximum(a, b), (a, b)
 
 
@@ -73,7 +82,10 @@ maximum = Op("maximum", maximum_forward, maximum_backward, _apart, abstract=save
 
 
 def minimum_forward(a: Array, b: Array) -> Result:
-    """y = the smaller of a and b, which broadcast; where they are equal each gets half of the gradient"""
+    """y = the smaller of a and b, which broadcast; where they are equal each gets half of the gradient
+
+    a (...), b (...) -> y (...)
+    """
     return np.minimum(a, b), (a, b)
 
 
@@ -86,7 +98,10 @@ minimum = Op("minimum", minimum_forward, minimum_backward, _apart, abstract=save
 
 
 def clip_forward(x: Array, *, min: Any = None, max: Any = None) -> Result:
-    """y = x, at least `min` and at most `max`; the gradient passes where x lies between them, bounds included"""
+    """y = x, at least `min` and at most `max`; the gradient passes where x lies between them, bounds included
+
+    x (...) -> y (...)
+    """
     if min is None and max is None:
         raise ConfigError("clip: min and max are both None (must be one bound at least)")
     if not is_float(x) and any(bound is not None and is_float(np.asarray(bound)) for bound in (min, max)):

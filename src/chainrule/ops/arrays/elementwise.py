@@ -38,7 +38,10 @@ def _native(kernel: str, a: Array, b: Array) -> Array:
 
 
 def add_forward(a: Array, b: Array) -> Result:
-    """y = a + b"""
+    """y = a + b
+
+    a (...), b (...), which broadcast -> y (...)
+    """
     return a + b, (a.shape, b.shape)
 
 
@@ -66,7 +69,10 @@ add = Op(
 
 
 def sub_forward(a: Array, b: Array) -> Result:
-    """y = a - b"""
+    """y = a - b
+
+    a (...), b (...), which broadcast -> y (...)
+    """
     return a - b, (a.shape, b.shape)
 
 
@@ -82,7 +88,10 @@ sub = Op("sub", sub_forward, sub_backward, _pairs, abstract=saves_shapes, intege
 
 
 def mul_forward(a: Array, b: Array) -> Result:
-    """y = a b"""
+    """y = a b
+
+    a (...), b (...), which broadcast -> y (...)
+    """
     return a * b, (a, b)
 
 
@@ -112,7 +121,10 @@ mul = Op(
 
 
 def div_forward(a: Array, b: Array) -> Result:
-    """y = a / b"""
+    """y = a / b
+
+    a (...), b (...), which broadcast -> y (...)
+    """
     y = a / b
     return y, (a.shape, b, y)
 
@@ -136,7 +148,10 @@ div = Op("div", div_forward, div_backward, div_example)
 
 
 def neg_forward(x: Array) -> Result:
-    """y = -x"""
+    """y = -x
+
+    x (...) -> y (...)
+    """
     return -x, ()
 
 
@@ -148,7 +163,10 @@ neg = Op("neg", neg_forward, neg_backward, _single, integers=True)
 
 
 def exp_forward(x: Array) -> Result:
-    """y = eˣ; infinite where eˣ exceeds the largest float"""
+    """y = eˣ; infinite where eˣ exceeds the largest float
+
+    x (...) -> y (...)
+    """
     with np.errstate(over="ignore"):
         y = np.exp(x)
     return y, (y,)
@@ -163,7 +181,10 @@ exp = Op("exp", exp_forward, exp_backward, _single)
 
 
 def log_forward(x: Array) -> Result:
-    """y = ln x, the natural logarithm; -inf at 0"""
+    """y = ln x, the natural logarithm; -inf at 0
+
+    x (...) -> y (...)
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(x), (x,)
 
@@ -177,7 +198,10 @@ log = Op("log", log_forward, log_backward, _positives)
 
 
 def log1p_forward(x: Array) -> Result:
-    """y = ln(1 + x), exact for small x where 1 + x rounds; -inf at -1"""
+    """y = ln(1 + x), exact for small x where 1 + x rounds; -inf at -1
+
+    x (...) -> y (...)
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log1p(x), (x,)
 
@@ -191,7 +215,10 @@ log1p = Op("log1p", log1p_forward, log1p_backward, _positives)
 
 
 def sqrt_forward(x: Array) -> Result:
-    """y = √x"""
+    """y = √x
+
+    x (...) -> y (...)
+    """
     y = np.sqrt(x)
     return y, (y,)
 
@@ -205,7 +232,10 @@ sqrt = Op("sqrt", sqrt_forward, sqrt_backward, _positives, abstract=saves_output
 
 
 def pow_forward(x: Array, p: Array) -> Result:
-    """y = xᵖ; the exponent may be a number or an array and has a gradient too (x > 0 there)"""
+    """y = xᵖ; the exponent may be a number or an array and has a gradient too (x > 0 there)
+
+    x (...), p (...), which broadcast -> y (...)
+    """
     if not is_float(x) and (p < 0).any():  # 2⁻¹ is no integer
         x = x.astype(np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -235,7 +265,10 @@ pow = Op("pow", pow_forward, pow_backward, pow_example, integers=True)
 
 
 def sin_forward(x: Array) -> Result:
-    """y = sin x"""
+    """y = sin x
+
+    x (...) -> y (...)
+    """
     return np.sin(x), (x,)
 
 
@@ -248,7 +281,10 @@ sin = Op("sin", sin_forward, sin_backward, _single)
 
 
 def cos_forward(x: Array) -> Result:
-    """y = cos x"""
+    """y = cos x
+
+    x (...) -> y (...)
+    """
     return np.cos(x), (x,)
 
 

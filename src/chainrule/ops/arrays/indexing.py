@@ -23,7 +23,10 @@ from chainrule.ops.arrays.reduce import sum
 
 
 def getitem_forward(x: Array, *, index: Any) -> Result:
-    """y = x[index], for any index of NumPy: numbers, slices, None, ..., masks, integer arrays"""
+    """y = x[index], for any index of NumPy: numbers, slices, None, ..., masks, integer arrays
+
+    x (...) -> y (...), of the shape that NumPy gives x[index]
+    """
     index = tuple(map(_plain, index)) if isinstance(index, tuple) else _plain(index)
     return x[index], (index, x.shape)
 

@@ -19,7 +19,10 @@ from chainrule.ops._util import check_axis, normal
 
 
 def take_forward(x: Array, *, ids: Any, axis: int = -1) -> Result:
-    """y[..., i, ...] = x[..., ids[..., i, ...], ...] along `axis`; `ids` has as many axes as x, others broadcast"""
+    """y[..., i, ...] = x[..., ids[..., i, ...], ...] along `axis`; `ids` has as many axes as x, others broadcast
+
+    x (..., n, ...), ids (..., k, ...) -> y (..., k, ...)
+    """
     axis = check_axis("take_along_axis", axis, x.shape)
     ids = np.array(ids)
     if ids.dtype.kind not in "iu":
@@ -57,7 +60,10 @@ take_along_axis = Op("take_along_axis", take_forward, take_backward, take_exampl
 
 @Composition
 def argsort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
-    """The indices that put x in order along `axis`; equal values keep their order."""
+    """The indices that put x in order along `axis`; equal values keep their order.
+
+    x (..., n, ...) -> (..., n, ...)
+    """
     axis = check_axis("argsort", axis, x.shape)
     values = plain(x)
     if not descending:
@@ -71,6 +77,8 @@ def argsort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
 def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """The values in order along `axis`, and the indices they come from; equal values keep their order.
 
+    x (..., n, ...) -> values (..., n, ...), indices (..., n, ...)
+
     >>> import chainrule as cr
     >>> values, ids = cr.ops.sort(cr.Tensor([3.0, 1.0, 2.0]))
     >>> ids.tolist()
@@ -82,7 +90,10 @@ def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> tuple[Tensor
 
 @Composition
 def topk(x: Tensor, k: int, *, axis: int = -1) -> tuple[Tensor, Tensor]:
-    """The `k` largest values along `axis`, largest first, and their indices."""
+    """The `k` largest values along `axis`, largest first, and their indices.
+
+    x (..., n, ...) -> values (..., k, ...), indices (..., k, ...)
+    """
     at = check_axis("topk", axis, x.shape)
     if not isinstance(k, int | np.integer) or not 0 <= k <= x.shape[at]:
         raise ShapeError(
@@ -94,13 +105,19 @@ def topk(x: Tensor, k: int, *, axis: int = -1) -> tuple[Tensor, Tensor]:
 
 @Composition
 def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the largest element along `axis`, or in the flattened x; the first of equal ones."""
+    """The index of the largest element along `axis`, or in the flattened x; the first of equal ones.
+
+    x (..., n, ...) -> (..., ...), or () of the flattened x
+    """
     return _extreme("argmax", np.argmax, x, axis, keepdims)
 
 
 @Composition
 def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the smallest element along `axis`, or in the flattened x; the first of equal ones."""
+    """The index of the smallest element along `axis`, or in the flattened x; the first of equal ones.
+
+    x (..., n, ...) -> (..., ...), or () of the flattened x
+    """
     return _extreme("argmin", np.argmin, x, axis, keepdims)
 
 

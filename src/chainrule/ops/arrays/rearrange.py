@@ -21,7 +21,10 @@ from chainrule.ops.arrays.shape import as_dtype, broadcast_to, cast, concat, res
 
 @Composition
 def stack(*xs: Tensor, axis: int = 0) -> Tensor:
-    """x₁, x₂, ... of one shape side by side along a new `axis`; also as one list."""
+    """x₁, x₂, ... of one shape side by side along a new `axis`; also as one list.
+
+    k of (...) -> y (..., k, ...)
+    """
     if not xs:
         raise ShapeError("stack: got no arrays (must have at least one)")
     for x in xs[1:]:
@@ -33,7 +36,10 @@ def stack(*xs: Tensor, axis: int = 0) -> Tensor:
 
 @Composition
 def split(x: Tensor, size: int | Sequence[int], *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of `size` along `axis` (the last may be smaller), or of the sizes of a list, which add up."""
+    """Pieces of `size` along `axis` (the last may be smaller), or of the sizes of a list, which add up.
+
+    x (..., n, ...) -> a tuple of (..., size, ...)
+    """
     at = check_axis("split", axis, x.shape)
     whole = x.shape[at]
     if isinstance(size, int):
@@ -52,7 +58,10 @@ def split(x: Tensor, size: int | Sequence[int], *, axis: int = 0) -> tuple[Tenso
 
 @Composition
 def chunk(x: Tensor, chunks: int, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` pieces of equal size along `axis` (the last may be smaller)."""
+    """At most `chunks` pieces of equal size along `axis` (the last may be smaller).
+
+    x (..., n, ...) -> a tuple of (..., ⌈n / chunks⌉, ...)
+    """
     at = check_axis("chunk", axis, x.shape)
     if not isinstance(chunks, int) or chunks < 1:
         raise ShapeError(f"chunk: chunks is {short(chunks)} (must be at least 1)")
@@ -61,7 +70,10 @@ def chunk(x: Tensor, chunks: int, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 @Composition
 def squeeze(x: Tensor, *, axis: Axis = None) -> Tensor:
-    """Without the axes of size 1, or without those of `axis` (as in PyTorch, larger ones stay)."""
+    """Without the axes of size 1, or without those of `axis` (as in PyTorch, larger ones stay).
+
+    x (n, 1, m) -> y (n, m)
+    """
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     gone = {check_axis("squeeze", a, x.shape) for a in axes}
     return reshape(x, shape=tuple(n for i, n in enumerate(x.shape) if n != 1 or i not in gone))
@@ -69,14 +81,20 @@ def squeeze(x: Tensor, *, axis: Axis = None) -> Tensor:
 
 @Composition
 def unsqueeze(x: Tensor, *, axis: int) -> Tensor:
-    """With a new axis of size 1 at `axis`."""
+    """With a new axis of size 1 at `axis`.
+
+    x (n, m) -> y (n, 1, m) at axis 1
+    """
     at = check_axis("unsqueeze", axis, (1, *x.shape))
     return reshape(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
 
 
 @Composition
 def flatten(x: Tensor, start: int = 0, end: int = -1) -> Tensor:
-    """The axes from `start` to `end` as one."""
+    """The axes from `start` to `end` as one.
+
+    x (B, T, C) -> y (B T C,), or (B, T C) from start 1
+    """
     shape = x.shape or (1,)
     first, last = check_axis("flatten", start, shape), check_axis("flatten", end, shape)
     if first > last:
@@ -87,7 +105,10 @@ def flatten(x: Tensor, start: int = 0, end: int = -1) -> Tensor:
 
 @Composition
 def swapaxes(x: Tensor, a: int, b: int) -> Tensor:
-    """With axes `a` and `b` swapped."""
+    """With axes `a` and `b` swapped.
+
+    x (..., n, m) -> y (..., m, n) for the last two
+    """
     order = list(range(x.ndim))
     i, j = check_axis("swapaxes", a, x.shape), check_axis("swapaxes", b, x.shape)
     order[i], order[j] = j, i
@@ -96,7 +117,10 @@ def swapaxes(x: Tensor, a: int, b: int) -> Tensor:
 
 @Composition
 def expand(x: Tensor, shape: Shape) -> Tensor:
-    """Copies along the axes of size 1 and along new leading axes, up to `shape`; -1 keeps a size."""
+    """Copies along the axes of size 1 and along new leading axes, up to `shape`; -1 keeps a size.
+
+    x (...) -> y of `shape`, such as (B, 1, C) -> (B, T, C)
+    """
     lead = len(shape) - x.ndim
     kept = tuple(x.shape[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(shape))
     return broadcast_to(x, shape=kept)
@@ -104,7 +128,10 @@ def expand(x: Tensor, shape: Shape) -> Tensor:
 
 @Composition
 def repeat(x: Tensor, counts: Shape) -> Tensor:
-    """The whole of x, `counts` times along each axis, the last counts for the last axes (`numpy.tile`)."""
+    """The whole of x, `counts` times along each axis, the last counts for the last axes (`numpy.tile`).
+
+    x (n₀, n₁) -> y (counts[0] n₀, counts[1] n₁)
+    """
     if len(counts) < x.ndim or min(counts, default=0) < 0:
         raise ShapeError(
             f"repeat: counts {short(counts)} for shape {x.shape} (must be one for each axis, at least 0)"
@@ -147,19 +174,28 @@ def _pairs(shape: Shape, widths: Sequence[int] | Sequence[tuple[int, int]]) -> l
 
 @Composition
 def masked_fill(x: Tensor, mask: Tensor, value: float) -> Tensor:
-    """`value` where `mask` holds, x elsewhere; the mask broadcasts to x"""
+    """`value` where `mask` holds, x elsewhere; the mask broadcasts to x
+
+    x (...), mask (...) -> y (...)
+    """
     return where(mask, value, x)
 
 
 @Composition
 def tril(x: Tensor, k: int = 0) -> Tensor:
-    """The lower triangle of the last two axes: 0 above diagonal `k`"""
+    """The lower triangle of the last two axes: 0 above diagonal `k`
+
+    x (..., n, m) -> y (..., n, m)
+    """
     return where(_triangle("tril", x, k), x, 0)
 
 
 @Composition
 def triu(x: Tensor, k: int = 0) -> Tensor:
-    """The upper triangle of the last two axes: 0 below diagonal `k`"""
+    """The upper triangle of the last two axes: 0 below diagonal `k`
+
+    x (..., n, m) -> y (..., n, m)
+    """
     return where(~_triangle("triu", x, k - 1), x, 0)
 
 
@@ -172,7 +208,10 @@ def _triangle(name: str, x: Tensor, k: int) -> Array:
 
 @Composition
 def astype(x: Tensor, dtype: Any) -> Tensor:
-    """x in another dtype; between floats the gradient passes, integers and booleans have none"""
+    """x in another dtype; between floats the gradient passes, integers and booleans have none
+
+    x (...) -> y (...)
+    """
     kind = as_dtype("astype", dtype)
     if kind.kind == "f" and x.dtype.kind == "f":
         return cast(x, dtype=kind)
@@ -181,5 +220,8 @@ def astype(x: Tensor, dtype: Any) -> Tensor:
 
 @Composition
 def clone(x: Tensor) -> Tensor:
-    """A copy of x; the gradient passes through it"""
+    """A copy of x; the gradient passes through it
+
+    x (...) -> y (...)
+    """
     return astype(x, x.dtype)

@@ -50,7 +50,10 @@ _small = examples(
 
 
 def sum_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
-    """y = Σ x over `axis`"""
+    """y = Σ x over `axis`
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     axes = _axes("sum", x, axis)
     return x.sum(axis=axes, keepdims=keepdims), (x.shape, axes)
 
@@ -64,7 +67,10 @@ sum = Op("sum", sum_forward, sum_backward, _example, integers=True)
 
 
 def mean_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
-    """y = (1/n) Σ x over `axis`, n the number of summed elements"""
+    """y = (1/n) Σ x over `axis`, n the number of summed elements
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     axes = _axes("mean", x, axis)
     n = math.prod(x.shape[a] for a in axes)
     if n == 0:
@@ -87,7 +93,10 @@ mean = Op("mean", mean_forward, mean_backward, _example, composed=mean_composed)
 
 
 def max_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
-    """y = max x over `axis`; equal maxima share the gradient equally"""
+    """y = max x over `axis`; equal maxima share the gradient equally
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     axes = _axes("max", x, axis)
     y = x.max(axis=axes, keepdims=True)
     return (y if keepdims else y.squeeze(axes)), (x, y, axes)
@@ -104,7 +113,10 @@ max = Op("max", max_forward, max_backward, _example, integers=True)
 
 
 def min_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
-    """y = min x over `axis`; equal minima share the gradient equally"""
+    """y = min x over `axis`; equal minima share the gradient equally
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     axes = _axes("min", x, axis)
     y = x.min(axis=axes, keepdims=True)
     return (y if keepdims else y.squeeze(axes)), (x, y, axes)
@@ -114,7 +126,10 @@ min = Op("min", min_forward, max_backward, _example, integers=True)
 
 
 def prod_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
-    """y = Π x over `axis`"""
+    """y = Π x over `axis`
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     axes = _axes("prod", x, axis)
     return x.prod(axis=axes, keepdims=keepdims), (x, axes)
 
@@ -137,7 +152,10 @@ prod = Op("prod", prod_forward, prod_backward, _small, integers=True)
 
 
 def norm_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
-    """y = √(Σ x²) over `axis`, the Euclidean norm; the subgradient at x = 0 is 0"""
+    """y = √(Σ x²) over `axis`, the Euclidean norm; the subgradient at x = 0 is 0
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     axes = _axes("norm", x, axis)
     y = np.sqrt(np.square(x).sum(axis=axes, keepdims=True))
     return (y if keepdims else y.squeeze(axes)), (x, y)
@@ -152,7 +170,10 @@ norm = Op("norm", norm_forward, norm_backward, _example)
 
 
 def cumsum_forward(x: Array, *, axis: int = -1) -> Result:
-    """y[i] = x[0] + ... + x[i] along `axis`"""
+    """y[i] = x[0] + ... + x[i] along `axis`
+
+    x (...) -> y (...)
+    """
     axis = check_axis("cumsum", axis, x.shape)
     return np.cumsum(x, axis=axis, dtype=None if x.dtype.kind == "b" else x.dtype), (axis,)
 
@@ -170,7 +191,10 @@ cumsum = Op(
 
 
 def logsumexp_forward(x: Array, *, axis: Axis = -1, keepdims: bool = False) -> Result:
-    """y = ln Σ eˣ over `axis`, without overflow; -inf where every x is -inf, inf where one x is inf"""
+    """y = ln Σ eˣ over `axis`, without overflow; -inf where every x is -inf, inf where one x is inf
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     axes = _axes("logsumexp", x, axis)
     top = x.max(axis=axes, keepdims=True, initial=-np.inf)
     if np.isfinite(top).all():

@@ -22,7 +22,10 @@ from chainrule.ops._util import away_from_zero, examples, normal, shapes, unbroa
 
 
 def reshape_forward(x: Array, *, shape: Shape | int) -> Result:
-    """The same numbers, in row-major order, in another shape; one size may be -1"""
+    """The same numbers, in row-major order, in another shape; one size may be -1
+
+    x (...) -> y of `shape`, such as (B, T, C) -> (B T, C)
+    """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     try:
         return x.reshape(shape), (x.shape,)
@@ -46,7 +49,10 @@ reshape = Op(
 
 
 def transpose_forward(x: Array, *, axes: Shape | None = None) -> Result:
-    """Axis i of y is axis `axes[i]` of x; reversed when `axes` is None"""
+    """Axis i of y is axis `axes[i]` of x; reversed when `axes` is None
+
+    x (n₀, n₁, ...) -> y (n_axes[0], n_axes[1], ...)
+    """
     order = tuple(range(x.ndim))[::-1] if axes is None else tuple(axes)
     places = [a % x.ndim if -x.ndim <= a < x.ndim else a for a in order]
     if sorted(places) != list(range(x.ndim)):
@@ -68,7 +74,10 @@ transpose = Op(
 
 
 def broadcast_to_forward(x: Array, *, shape: Shape | int) -> Result:
-    """x repeated along new leading axes and along its axes of size 1, up to `shape`"""
+    """x repeated along new leading axes and along its axes of size 1, up to `shape`
+
+    x (...) -> y of `shape`, such as (C,) -> (B, T, C)
+    """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     try:
         return np.broadcast_to(x, shape), (x.shape,)
@@ -90,7 +99,10 @@ broadcast_to = Op(
 
 
 def concat_forward(*xs: Array, axis: int = 0) -> Result:
-    """x₁, x₂, ... one after the other along `axis`; all other sizes must be equal"""
+    """x₁, x₂, ... one after the other along `axis`; all other sizes must be equal
+
+    x₁ (..., n₁, ...), x₂ (..., n₂, ...) -> y (..., n₁ + n₂, ...)
+    """
     axis, edges = _edges(xs, axis)
     return np.concatenate(xs, axis=axis), (axis, edges)
 
@@ -130,7 +142,10 @@ concat = VariadicOp(
 
 
 def where_forward(condition: Array, a: Array, b: Array) -> Result:
-    """y = a where `condition` holds (is not 0), b elsewhere; all three broadcast"""
+    """y = a where `condition` holds (is not 0), b elsewhere; all three broadcast
+
+    condition (...), a (...), b (...) -> y (...)
+    """
     chosen = condition != 0
     return np.where(chosen, a, b), (chosen, a.shape, b.shape)
 
@@ -155,7 +170,10 @@ where = Op("where", where_forward, where_backward, where_example, integers=True)
 
 
 def cast_forward(x: Array, *, dtype: Any) -> Result:
-    """A copy of x in another float dtype; its gradient comes back in the dtype of x"""
+    """A copy of x in another float dtype; its gradient comes back in the dtype of x
+
+    x (...) -> y (...)
+    """
     kind = as_dtype("cast", dtype)
     if kind.kind != "f":
         raise ConfigError(f"cast: dtype {kind} has no gradient (must be a float dtype; astype takes any)")

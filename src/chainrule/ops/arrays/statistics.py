@@ -13,7 +13,10 @@ from chainrule.ops.arrays.shape import reshape
 
 @Composition
 def var(x: Tensor, *, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """Variance Σ (x - mean)² / (n - correction) over `axis`; with correction 1 unbiased (PyTorch's default)."""
+    """Variance Σ (x - mean)² / (n - correction) over `axis`; with correction 1 unbiased (PyTorch's default).
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     centered = _centered(x, axis)
     squares = sum(elementwise.mul(centered, centered), axis=axis, keepdims=keepdims)
     return elementwise.div(squares, _freedom("var", x, squares, correction))
@@ -21,7 +24,10 @@ def var(x: Tensor, *, axis: Axis = None, keepdims: bool = False, correction: flo
 
 @Composition
 def std(x: Tensor, *, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """Standard deviation over `axis`, the root of `var`; the subgradient where all x are equal is 0."""
+    """Standard deviation over `axis`, the root of `var`; the subgradient where all x are equal is 0.
+
+    x (...) -> y (...) without `axis`, or with size 1 there by `keepdims`; over all axes ()
+    """
     length = norm(_centered(x, axis), axis=axis, keepdims=keepdims)
     return elementwise.div(length, _freedom("std", x, length, correction) ** 0.5)
 
@@ -40,7 +46,10 @@ def _freedom(name: str, x: Tensor, reduced: Tensor, correction: float) -> float:
 
 @Composition
 def rsqrt(x: Tensor) -> Tensor:
-    """1 / √x"""
+    """1 / √x
+
+    x (...) -> y (...)
+    """
     return elementwise.div(1.0, elementwise.sqrt(x))
 
 

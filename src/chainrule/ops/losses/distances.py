@@ -28,7 +28,10 @@ def _both(dpred: Array, needs: Needs) -> Grads:
 
 
 def mse_forward(pred: Array, target: Array, *, half: bool = False, reduction: str = "mean") -> Result:
-    """Squared error d², d = pred - target of equal shapes; ½ d² with `half`."""
+    """Squared error d², d = pred - target of equal shapes; ½ d² with `half`.
+
+    pred (...), target (...) -> loss (), or (...) with reduction none
+    """
     d = _difference("mse", pred, target)
     loss = d * d
     if half:
@@ -50,7 +53,10 @@ mse = Op(
 
 
 def mae_forward(pred: Array, target: Array, *, reduction: str = "mean") -> Result:
-    """Absolute error |d|, d = pred - target of equal shapes; the subgradient at d = 0 is 0"""
+    """Absolute error |d|, d = pred - target of equal shapes; the subgradient at d = 0 is 0
+
+    pred (...), target (...) -> loss (), or (...) with reduction none
+    """
     d = _difference("mae", pred, target)
     return reduced("mae", np.abs(d), reduction), (d, reduction)
 
@@ -70,7 +76,10 @@ mae = Op("mae", mae_forward, mae_backward, mae_example)
 
 
 def huber_forward(pred: Array, target: Array, *, delta: float = 1.0, reduction: str = "mean") -> Result:
-    """½ d² for |d| ≤ δ, beyond it δ (|d| - ½ δ): the gradient of an outlier is at most δ"""
+    """½ d² for |d| ≤ δ, beyond it δ (|d| - ½ δ): the gradient of an outlier is at most δ
+
+    pred (...), target (...) -> loss (), or (...) with reduction none
+    """
     if not delta > 0:
         raise ConfigError(f"huber: delta is {delta} (must be above 0)")
     d = _difference("huber", pred, target)
@@ -98,6 +107,8 @@ huber = Op("huber", huber_forward, huber_backward, huber_example)
 @Composition
 def l2_to_reference(theta: Tensor, theta_ref: Tensor, lam: float) -> Tensor:
     """λ ‖θ - θ_ref‖², which pulls fine-tuned weights toward the pretrained ones; Tensors or arrays.
+
+    theta (...), theta_ref (...) -> ()
 
     >>> import chainrule as cr
     >>> theta = cr.Tensor([1.0, 2.0], requires_grad=True)

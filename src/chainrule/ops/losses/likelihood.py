@@ -86,7 +86,10 @@ def _binary_targets(name: str, targets: Any, like: Array) -> Array:
 
 
 def binary_cross_entropy_forward(p: Array, *, targets: Any, reduction: str = "mean") -> Result:
-    """-t log p - (1 - t) log(1 - p); p is the probability of class 1, targets t in [0, 1] have p's shape"""
+    """-t log p - (1 - t) log(1 - p); p is the probability of class 1, targets t in [0, 1] have p's shape
+
+    p (...), targets (...) -> loss (), or (...) with reduction none
+    """
     _check_probabilities("binary_cross_entropy", p)
     t = _binary_targets("binary_cross_entropy", targets, p)
     loss = -t * _log(p, t != 0) - (1 - t) * _log(1 - p, t != 1)  # [LO.8]
@@ -111,7 +114,10 @@ binary_cross_entropy = Op(
 
 
 def bce_with_logits_forward(logits: Array, *, targets: Any, reduction: str = "mean") -> Result:
-    """Binary cross-entropy of p = σ(z) from the logit z: max(z, 0) - z t + log(1 + e^-|z|), without overflow"""
+    """Binary cross-entropy of p = σ(z) from the logit z: max(z, 0) - z t + log(1 + e^-|z|), without overflow
+
+    logits (...), targets (...) -> loss (), or (...) with reduction none
+    """
     t = _binary_targets("binary_cross_entropy_with_logits", targets, logits)
     loss = np.log1p(np.exp(-np.abs(logits)))
     loss += np.maximum(logits, 0)

@@ -37,7 +37,10 @@ def logistic(x: Array) -> Array:
 
 
 def sigmoid_forward(x: Array) -> Result:
-    """y = 1 / (1 + e⁻ˣ), between 0 and 1"""
+    """y = 1 / (1 + e⁻ˣ), between 0 and 1
+
+    x (...) -> y (...)
+    """
     y = logistic(x)
     return y, (y,)
 
@@ -55,7 +58,10 @@ sigmoid = Op(
 
 
 def tanh_forward(x: Array) -> Result:
-    """y = (eˣ - e⁻ˣ) / (eˣ + e⁻ˣ), between -1 and 1"""
+    """y = (eˣ - e⁻ˣ) / (eˣ + e⁻ˣ), between -1 and 1
+
+    x (...) -> y (...)
+    """
     y = np.tanh(x)
     return y, (y,)
 
@@ -73,7 +79,10 @@ tanh = Op(
 
 
 def relu_forward(x: Array, *, at_zero: float = 0.0) -> Result:
-    """y = max(x, 0); the derivative at exactly 0 is `at_zero`, 0 or 1"""
+    """y = max(x, 0); the derivative at exactly 0 is `at_zero`, 0 or 1
+
+    x (...) -> y (...)
+    """
     if at_zero not in (0, 1):
         raise ConfigError(f"relu: at_zero is {at_zero} (must be 0 or 1)")
     y = np.maximum(x, 0)
@@ -112,7 +121,10 @@ relu = Op(
 
 
 def leaky_relu_forward(x: Array, *, slope: float = 0.01) -> Result:
-    """y = x for x > 0, slope · x otherwise"""
+    """y = x for x > 0, slope · x otherwise
+
+    x (...) -> y (...)
+    """
     return np.maximum(x, 0) + slope * np.minimum(x, 0), (x > 0, slope)
 
 
@@ -163,7 +175,10 @@ prelu = Op(
 
 
 def elu_forward(x: Array, *, alpha: float = 1.0) -> Result:
-    """y = x for x > 0, α (eˣ - 1) otherwise"""
+    """y = x for x > 0, α (eˣ - 1) otherwise
+
+    x (...) -> y (...)
+    """
     if alpha < 0:
         raise ConfigError(f"elu: alpha is {alpha} (must be at least 0)")
     return np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0)), (x, alpha)
@@ -181,7 +196,10 @@ elu = Op(
 
 
 def softplus_forward(x: Array) -> Result:
-    """y = ln(1 + eˣ), a smooth max(x, 0)"""
+    """y = ln(1 + eˣ), a smooth max(x, 0)
+
+    x (...) -> y (...)
+    """
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), (x,)  #                                [AC.8]
 
 
@@ -196,7 +214,10 @@ softplus = Op(
 
 
 def log_sigmoid_forward(x: Array) -> Result:
-    """y = ln σ(x) = -softplus(-x), finite where σ(x) itself rounds to 0"""
+    """y = ln σ(x) = -softplus(-x), finite where σ(x) itself rounds to 0
+
+    x (...) -> y (...)
+    """
     return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), (x,)  #                                [AC.10]
 
 
@@ -212,7 +233,10 @@ log_sigmoid = Op(
 
 
 def silu_forward(x: Array) -> Result:
-    """y = x σ(x), also called swish"""
+    """y = x σ(x), also called swish
+
+    x (...) -> y (...)
+    """
     return x * logistic(x), (x,)
 
 

@@ -34,6 +34,8 @@ def threshold(p: float) -> int:
 def forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> Result:
     """Each value becomes 0 with probability p, else x / (1 - p), so that its mean stays x; p = 0 returns x.
 
+    x (...) -> y (...)
+
     `key` names the mask: `chainrule.random.key("dropout", step, layer)`.
     """
     _check(p, key)

@@ -88,7 +88,10 @@ def _by_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def gelu_forward(x: Array) -> Result:
-    """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU"""
+    """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU
+
+    x (...) -> y (...)
+    """
     return _by_blocks(lambda x: x * _normal(x)[0], x), (x,)
 
 
@@ -125,7 +128,10 @@ def _tanh_form(x: Array) -> tuple[Array, Array, Array]:
 
 
 def gelu_tanh_forward(x: Array) -> Result:
-    """y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation of GELU in GPT-2"""
+    """y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation of GELU in GPT-2
+
+    x (...) -> y (...)
+    """
     return x * _tanh_form(x)[2], (x,)
 
 

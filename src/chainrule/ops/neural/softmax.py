@@ -21,6 +21,8 @@ from chainrule.ops.arrays.reduce import logsumexp
 def softmax_forward(x: Array, *, axis: int = -1, clip: tuple[float, float] | None = None) -> Result:
     """Positive numbers in the order of x that sum to 1 along `axis`: e^x_i / Σ_j e^x_j.
 
+    x (..., V) -> p (..., V), along the last axis or `axis`
+
     An entry of -inf gives exactly 0; a row of only -inf gives zeros. `clip=(-50, 50)` first clips the finite
     entries to that interval, an old way to avoid overflow that, unlike subtracting the maximum, changes the result.
     """
@@ -72,7 +74,10 @@ softmax = Op(
 
 
 def log_softmax_forward(x: Array, *, axis: int = -1) -> Result:
-    """log(softmax(x)) computed directly: finite where softmax would round to 0; -inf stays -inf"""
+    """log(softmax(x)) computed directly: finite where softmax would round to 0; -inf stays -inf
+
+    x (..., V) -> y (..., V), along the last axis or `axis`
+    """
     y, _ = minus_max(x, axis)
     y -= np.log(one_if_empty(np.exp(y).sum(axis=axis, keepdims=True)))  # [SM.6]
     return y, (y, axis)

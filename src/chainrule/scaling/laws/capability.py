@@ -15,6 +15,8 @@ from chainrule.validate import Check
 def composite(p: npt.ArrayLike, k: int) -> Floats:
     """The chance of k steps in a row that succeed with p each: p^k
 
+    p (...) -> (...)
+
     A smooth rise of p looks like a sudden ability where k is large.
 
     >>> composite([0.6, 0.9], 3).round(3).tolist()
@@ -24,7 +26,10 @@ def composite(p: npt.ArrayLike, k: int) -> Floats:
 
 
 def log_chance(p: npt.ArrayLike, k: int) -> Floats:
-    """The smooth metric of the same task, ln of the chance: k ln p, which rises steadily where p^k seems to jump"""
+    """The smooth metric of the same task, ln of the chance: k ln p, which rises steadily where p^k seems to jump
+
+    p (...) -> (...)
+    """
     return k * np.log(np.asarray(p, float))
 
 
@@ -48,7 +53,10 @@ class Sigmoid:
 
 
 def fit_sigmoid(losses: npt.ArrayLike, accuracies: npt.ArrayLike) -> Sigmoid:
-    """The sigmoid nearest to measured accuracies, by least squares from several starts"""
+    """The sigmoid nearest to measured accuracies, by least squares from several starts
+
+    losses (n,), accuracies (n,) -> a curve
+    """
     from chainrule.scaling.numeric import least_squares
 
     x, y = np.asarray(losses, float), np.asarray(accuracies, float)

@@ -91,7 +91,10 @@ class PowerLaw:
 
 
 def table(law: PowerLaw, xs: npt.ArrayLike) -> list[dict[str, Any]]:
-    """Loss at each x, and what each is better than the one before: in nats, which shrink, and as a share"""
+    """Loss at each x, and what each is better than the one before: in nats, which shrink, and as a share
+
+    xs (n,) -> n rows
+    """
     losses = law(xs)
     before = np.concatenate([[np.nan], losses[:-1]])
     return [

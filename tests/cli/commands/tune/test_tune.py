@@ -71,7 +71,7 @@ def test_the_command_that_others_script_against(
     learning = model.count(trainable=True)
     assert f"{learning:,} of {model.count():,} parameters learn" in said and learning == 1 * 2 * 2 * (8 + 8)
     assert "memory of a step: about" in said and "with all weights learning" in said
-    assert "lr is 0.0002, a tenth of that of the base's own training" in said
+    assert "lr is 0.002, for lora that of the base's own training" in said
     main(["tune", "--resume", str(out)])
     assert "the run is finished, at step 4" in capsys.readouterr().out
     main(["tune", "--resume", str(out), "--max-steps", "6", "--json"])
@@ -82,9 +82,18 @@ def test_the_command_that_others_script_against(
 
 @pytest.mark.requirement("R-390")
 def test_a_high_rate_is_warned_of(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tune(folder, "gpt", "text.txt", tmp_path / "low", "--lr", "2e-4")
+    full = ("--method", "full")
+    tune(folder, "gpt", "text.txt", tmp_path / "low", *full)
+    said = capsys.readouterr().out
+    assert (
+        "lr is 0.0002, for full a tenth of that of the base's own training" in said and "warning" not in said
+    )
+    tune(folder, "gpt", "text.txt", tmp_path / "lora", "--lr", "3e-3")
     assert "warning" not in capsys.readouterr().out
-    tune(folder, "gpt", "text.txt", tmp_path / "high", "--lr", "3e-4")
+    again = ["--method", "full", "--max-steps", "1", "--out", str(tmp_path / "twice")]
+    main(["tune", str(tmp_path / "low"), str(folder / "text.txt"), *again])  # tuned itself, at another rate
+    assert "lr is 0.0002, for full a tenth" in capsys.readouterr().out
+    tune(folder, "gpt", "text.txt", tmp_path / "high", "--lr", "3e-4", *full)
     assert (
         "learning rate 0.0003, in the pretraining 0.002 (must be at most a tenth" in capsys.readouterr().out
     )
@@ -275,6 +284,10 @@ def test_a_short_training_warms_up_and_evaluates_before_its_end(
         main(["tune", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert said.count("by their number for conversations and labels") == 4
+    assert "(default: that of the base's own training)" in said
+    with pytest.raises(SystemExit):
+        main(["tune", "--method", "full", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
     assert "(default: a tenth of that of the base's own training)" in said
 
 

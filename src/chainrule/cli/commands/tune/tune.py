@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from chainrule.cli.args.options import Argument, Given, Help, Without
 from chainrule.cli.args.training import Speaking
@@ -23,6 +23,8 @@ DEFAULTS = TrainConfig(max_steps=300, lr=3e-4, warmup=20, eval_every=50, save_ev
 @dataclass(frozen=True)
 class Tune(Speaking):
     """What the methods share; `command` adds the settings of one."""
+
+    method_name: ClassVar[str] = DEFAULT
 
     base: Annotated[str, Argument("BASE")] = ""
     """What is tuned: a run, a checkpoint, a Hugging Face directory, a .gguf or a llama2.c .bin file."""
@@ -50,13 +52,15 @@ class Tune(Speaking):
     @classmethod
     def by_data(cls) -> dict[str, str]:
         """What counts for settings that are not given; of conversations and labels their number decides."""
+        from chainrule.models.suited import rate_in_words
+
         names = ("max_steps", "batch_size", "eval_every", "warmup")
         said = {
             name: f"{getattr(DEFAULTS, name)}; by their number for conversations and labels" for name in names
         }
         for name in ("eval_every", "warmup"):
             said[name] += "; less if --max-steps is small"
-        return said | {"lr": "a tenth of that of the base's own training"}
+        return said | {"lr": rate_in_words(cls.method_name)}
 
     def run(self) -> None:
         from chainrule.cli.args.tuning import new_run, resumed
@@ -87,6 +91,7 @@ def command(_: str, words: Sequence[str] = ()) -> type[Tune]:
         said = "The rows start as the embeddings of this text, in place of --length random ones."
         more.append(("init_text", Annotated[str, Help(said)], field(default="")))
     of_class = {"__doc__": about, "elsewhere": _elsewhere(), "called": f"chainrule tune --method {name}"}
+    of_class |= {"method_name": name}
     return make_dataclass("Command", more, bases=(Tune,), namespace=of_class, frozen=True)
 
 

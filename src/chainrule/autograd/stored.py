@@ -1,0 +1,57 @@
+"""Parameters whose values are not in memory but where they can be read, such as in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.abstract import abstract
+from chainrule.autograd.mode import mode
+from chainrule.autograd.param import Param
+from chainrule.autograd.types import Array, Shape
+
+
+class StoredParam(Param):
+    """A parameter that reads its values when they are used and keeps none of them.
+
+    So a model can be packed for inference, tensor by tensor, without being in memory. All else works too, and reads the
+    values each time: it is right, but slow. A trace needs shapes alone, and reads nothing. What is read cannot be
+    written to; assigning `array`, as `parameters()` does, gives it values of its own.
+    """
+
+    __slots__ = ("_own", "_shown", "read")
+
+    def __init__(self, shape: Shape, *, decay: bool) -> None:
+        self._own: Array | None = None
+        self._shown = abstract(shape)
+        self.read: Callable[[], Array] | None = None
+        """What gives the values; until it is set there are none, only a shape."""
+        super().__init__(0.0, decay=decay)
+        self._own = None
+
+    @property
+    def array(self) -> Array:
+        if self._own is not None:
+            return self._own
+        if self.read is None or mode.trace is not None:
+            return self._shown
+        found = self.read()
+        found.setflags(write=False)
+        return found
+
+    @array.setter
+    def array(self, values: Array) -> None:
+        self._own = values
+
+    @property
+    def shape(self) -> Shape:
+        return (self._shown if self._own is None else self._own).shape
+
+    def __len__(self) -> int:
+        return len(self._shown if self._own is None else self._own)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return (self._shown if self._own is None else self._own).dtype

@@ -1,0 +1,98 @@
+"""`chainrule serve`"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Annotated
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.commands.sample import Weights
+from chainrule.cli.render.progress import Progress
+from chainrule.errors import ConfigError, Setting
+from chainrule.validate import Check
+
+KEY = "CHAINRULE_API_KEY"
+
+
+@dataclass(frozen=True)
+class Command:
+    """Answer the clients of OpenAI: completions, chat, embeddings, and a page at /.
+
+    Requests share each pass over the weights; one gives the same tokens for the same seed alone and in any company.
+    Models of any family that writes, and of BERT for embeddings, are served by their names. It is ready when /health
+    answers; Ctrl-C or SIGTERM lets running requests end. Needs the extra `serve`.
+
+    Example: chainrule serve runs/demo small=models/tiny-chat --port 8000 --weights int8
+    """
+
+    models: Annotated[tuple[str, ...], Argument("MODEL")]
+    """Directories as for `chainrule sample`: runs, adapters, imported models; or NAME=DIR. The first is the default."""
+    host: str = "127.0.0.1"
+    """Address to listen at. Any but this machine's own needs --api-key."""
+    port: int = 8000
+    """Port to listen at; 0 for any that is free."""
+    api_key: str | None = None
+    """What clients must send as their key. The variable CHAINRULE_API_KEY does the same and is not seen by others."""
+    slots: int = 8
+    """Texts that are written at a time, each with a cache of its own."""
+    queue: int = 64
+    """Texts that wait for a slot; beyond, clients are told to try again later."""
+    weights: Weights = "fp32"
+    """Format of the weights (docs/understand/inference.md)."""
+    draft: str | None = None
+    """Guess tokens ahead: ngram looks them up in the text, the path of a smaller model asks it. Texts stay the same."""
+    allow_host: tuple[str, ...] = ()
+    """Names under which clients may call this server, beside addresses and localhost."""
+    log_prompts: bool = False
+    """Write the bodies of requests to the log."""
+
+    def run(self) -> None:
+        check = Check("serve", self)
+        check.whole(0, 65535, "port")
+        check.whole(1, 1024, "slots")
+        check.whole(0, 1_000_000, "queue")
+        try:
+            import fastapi  # noqa: F401
+            import uvicorn  # noqa: F401
+        except ImportError as error:
+            rule = "pip install 'chainrule[serve]'"
+            raise ConfigError(f"serve: {error.name} is not installed ({rule})") from error
+        from chainrule.serve.http.app import create_app
+        from chainrule.serve.http.server import bound, is_local, serve
+        from chainrule.serve.models import ModelPath, load_models
+
+        key = self.api_key if self.api_key is not None else os.environ.get(KEY)
+        if key == "":
+            raise ConfigError("serve: ", Setting("api_key"), " is empty (must be a key, or left out)")
+        if key is None and not is_local(self.host):
+            rule = "must have one: others can reach this address"
+            raise ConfigError(
+                "serve: ", Setting("host"), f" is {self.host} without ", Setting("api_key"), f" ({rule})"
+            )
+        paths = [ModelPath.of(word) for word in self.models]
+        sock = bound(self.host, self.port)
+        with Progress("loading") as progress:
+            models = load_models(
+                paths,
+                weights=self.weights,
+                slots=self.slots,
+                queue=self.queue,
+                draft=self.draft,
+                tell=progress.say,
+            )
+        app = create_app(
+            models, api_key=key, hosts=(*self.allow_host, self.host), log_prompts=self.log_prompts
+        )
+        name, port = sock.getsockname()[:2]
+        address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+        serve(app, sock, lambda: print(greeting(address, models.first.name, key is not None), flush=True))
+
+
+def greeting(address: str, model: str, guarded: bool) -> str:
+    """Where it is, and something to paste."""
+    body = json.dumps({"model": model, "prompt": "Once", "max_tokens": 20})
+    header = ' -H "Authorization: Bearer $CHAINRULE_API_KEY"' if guarded else ""
+    example = f"curl {address}/v1/completions -H 'Content-Type: application/json'{header} -d '{body}'"
+    return f"serving at {address} (a page for people; clients of OpenAI: {address}/v1)\n{example}"

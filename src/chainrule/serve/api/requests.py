@@ -1,0 +1,161 @@
+"""The bodies of requests. A field that is not listed is refused, so that nothing is quietly ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from chainrule.serve.api.errors import ApiError, refused
+from chainrule.serve.limits import LIMITS
+
+Seed = Annotated[int, Field(ge=-(2**63), le=2**64 - 1)]
+Tokens = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+
+
+class Body(BaseModel):
+    """Types are taken strictly: "5" is no number."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class StreamOptions(Body):
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = Field(None, description="Accepted; nothing is obfuscated.")
+
+
+class SamplingBody(Body):
+    """What completions and conversations have in common."""
+
+    model: str | None = Field(None, description="A name of /v1/models; the first of them if it is left out.")
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = Field(
+        None, max_length=LIMITS.biases, description="Token id -> what is added to its logit, -100 to 100."
+    )
+    n: int | None = Field(None, ge=1, le=LIMITS.choices)
+    seed: Seed | None = Field(None, description="The same seed gives the same tokens, in any company.")
+    stop: str | list[str] | None = Field(
+        None, description="A string or a list of strings, none of them empty."
+    )
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, ge=0, le=1)
+    user: str | None = Field(None, description="Accepted and ignored.")
+    top_k: int | None = Field(
+        None, ge=0, description="Ours: only so many of the likeliest tokens; 0 for all."
+    )
+    min_p: float | None = Field(None, ge=0, le=1, description="Ours.")
+    typical: float | None = Field(None, ge=0, le=1, description="Ours.")
+    repetition_penalty: float | None = Field(None, gt=0, le=1e6, description="Ours; 1 is none.")
+
+
+class CompletionRequest(SamplingBody):
+    prompt: str | list[str] | Tokens | list[Tokens] | None = Field(
+        None, description="A string, a list of strings, a list of token ids, or a list of such lists."
+    )
+    best_of: int | None = Field(None, ge=1, le=LIMITS.choices)
+    echo: bool | None = None
+    logprobs: int | None = Field(None, ge=0, le=LIMITS.alternatives)
+    max_tokens: int | None = Field(None, ge=0)
+    suffix: Literal[""] | None = Field(
+        None, description="Must be left out: no text is filled in before a suffix."
+    )
+
+
+class TextPart(Body):
+    type: Literal["text"]
+    text: str
+
+
+class MessageBody(Body):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[TextPart] | None = Field(
+        None, description="A string, or a list of parts of type text."
+    )
+    name: str | None = Field(None, description="Accepted and ignored.")
+    refusal: None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+
+
+class JsonSchema(Body):
+    name: str
+    description: str | None = None
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(Body):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+
+class ChatRequest(SamplingBody):
+    messages: list[MessageBody] = Field(min_length=1, max_length=LIMITS.messages)
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=LIMITS.alternatives)
+    max_tokens: int | None = Field(None, ge=0)
+    max_completion_tokens: int | None = Field(None, ge=0)
+    response_format: ResponseFormat | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    store: bool | None = Field(None, description="Accepted; nothing is stored.")
+    metadata: dict[str, str] | None = Field(None, description="Accepted and ignored.")
+
+
+class EmbeddingRequest(Body):
+    model: str | None = None
+    input: str | list[str] | Tokens | list[Tokens] = Field(
+        description="A string, a list of strings, a list of token ids, or a list of such lists."
+    )
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: int | None = Field(None, ge=1, description="Must be the width of the model, if it is given.")
+    user: str | None = Field(None, description="Accepted and ignored.")
+
+
+class TokenizeRequest(Body):
+    model: str | None = None
+    prompt: str | None = Field(None, description="A text; or give messages.")
+    messages: list[MessageBody] | None = Field(None, min_length=1, max_length=LIMITS.messages)
+    add_special_tokens: bool | None = Field(
+        None, description="Begin as the model's texts begin. Default: true."
+    )
+    add_generation_prompt: bool | None = Field(None, description="Of messages: end where the answer begins.")
+    return_token_strs: bool | None = None
+
+
+class DetokenizeRequest(Body):
+    model: str | None = None
+    tokens: list[Annotated[int, Field(ge=0)]]
+
+
+B = TypeVar("B", bound=Body)
+
+
+def parsed(kind: type[B], body: bytes) -> B:
+    """The body of a request; the first thing that is wrong with it is said."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise _refused(kind, error) from None
+
+
+def _refused(kind: type[Body], error: ValidationError) -> ApiError:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = [str(part) for part in first["loc"]]
+    if first["type"] == "json_invalid":
+        return refused(f"body: {first['msg']} (must be a JSON object)", code="invalid_json")
+    if not place:
+        return refused("body: must be a JSON object")
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(kind.model_fields) if len(place) == 1 else "those of the reference"
+        return refused(f"{'.'.join(place)}: no such field (known are {known})", place[0], "unknown_parameter")
+    if first["type"] == "missing":
+        return refused(f"{'.'.join(place)}: missing (must be given)", place[0], "missing_required_parameter")
+    field = kind.model_fields.get(place[0])
+    rule = (field.description if field else None) or first["msg"].replace("Input should be", "must be")
+    shown = place[0] if field and field.description else ".".join(place)
+    return refused(f"{shown}: {first['msg'] if rule == first['msg'] else rule}", place[0])

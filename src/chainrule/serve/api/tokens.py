@@ -1,0 +1,69 @@
+"""/tokenize, /detokenize, /tokenizer_info and /v1/models: what a client must know to count tokens itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.serve.api.chat import conversation_ids
+from chainrule.serve.api.errors import refused
+from chainrule.serve.api.requests import DetokenizeRequest, TokenizeRequest
+from chainrule.serve.models import Served
+from chainrule.text import prompt_ids
+
+
+def tokenize(body: TokenizeRequest, served: Served) -> dict[str, Any]:
+    if (body.prompt is None) == (body.messages is None):
+        raise refused("prompt: give either prompt or messages", "prompt")
+    if body.messages is not None:
+        begin = body.add_generation_prompt is not False
+        ids = conversation_ids(body.messages, served, add_generation_prompt=begin)
+    elif body.add_special_tokens is False:
+        ids = served.tokenizer.encode_inside(body.prompt or "")
+    else:
+        special = served.tokenizer.conventions.chat_template is not None
+        ids = prompt_ids(served.tokenizer, body.prompt or "", special=special)
+    tokens = ids.tolist()
+    names = [served.token_text(id) for id in tokens] if body.return_token_strs else None
+    return {"tokens": tokens, "count": len(tokens), "max_model_len": served.context, "token_strs": names}
+
+
+def detokenize(body: DetokenizeRequest, served: Served) -> dict[str, Any]:
+    ids = np.array(body.tokens, np.int64) if all(t < 2**31 for t in body.tokens) else None
+    if ids is None:
+        raise refused(f"tokens: an id beyond the vocabulary of {served.tokenizer.vocab_size}", "tokens")
+    return {"prompt": served.tokenizer.decode(ids)}
+
+
+def tokenizer_info(served: Served) -> dict[str, Any]:
+    """What a tokenizer adds and knows, in the names of Hugging Face's tokenizer_config.json."""
+    tokenizer = served.tokenizer
+    c = tokenizer.conventions
+    names = {id: name for name, id in tokenizer.special_ids.items()}
+    roles = {
+        f"{role}_token": None if id is None else names.get(id, served.token_text(id))
+        for role, id in c.roles.items()
+    }
+    return {
+        "tokenizer_class": type(tokenizer).__name__,
+        "vocab_size": tokenizer.vocab_size,
+        "add_bos_token": c.add_bos,
+        **roles,
+        "special_tokens": dict(tokenizer.special_ids),
+        "chat_template": c.chat_template,
+        "model_max_length": served.context,
+    }
+
+
+def model_card(served: Served) -> dict[str, Any]:
+    return {
+        "id": served.name,
+        "object": "model",
+        "created": served.created,
+        "owned_by": "chainrule",
+        "max_model_len": served.context,
+        "vocab_size": served.vocab_size,
+        "writes": served.writer is not None,
+        "chat_template": served.tokenizer.conventions.chat_template is not None,
+    }

@@ -1,0 +1,13 @@
+"""Continuous batching, without HTTP: many requests share one pass over the weights, and join and leave at each step.
+
+`caches` reads tokens of several texts, `batcher` says who reads how many of them in a step, `job` is a request on its
+way, `worker` is the thread that works for all models, `drafts` guesses tokens ahead, `embedder` turns texts to vectors.
+"""
+
+from chainrule.serve.batching.batcher import Batcher
+from chainrule.serve.batching.caches import Caches, caches_of
+from chainrule.serve.batching.embedder import Embedder, EmbeddingJob
+from chainrule.serve.batching.job import Full, Job, Update
+from chainrule.serve.batching.worker import Worker
+
+__all__ = ["Batcher", "Caches", "Embedder", "EmbeddingJob", "Full", "Job", "Update", "Worker", "caches_of"]

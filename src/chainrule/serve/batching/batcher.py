@@ -1,0 +1,318 @@
+"""Batcher: each step reads one token of every text that is being written, and chunks of the prompts that wait.
+
+A request gives the same tokens alone and in any company: its draws depend on (seed, position) alone, and a row of
+logits has the same bits whether a text is read at once or in pieces, alone or beside others
+(`generate.engine.decoder`). So chunks, reuse of caches and drafts change how fast a text comes, and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from chainrule.generate.processors import Logits
+from chainrule.generate.requests import token_score
+from chainrule.serve.batching.caches import Caches
+from chainrule.serve.batching.drafts import Drafter
+from chainrule.serve.batching.job import Full, Job, Update
+
+ROWS = 64  # tokens of prompts in a step while texts are being written: what a stream waits for at most
+ROWS_ALONE = 256  # while none is
+LEAST_SHARED = 16  # tokens of a prompt that are worth copying from the cache of another slot
+
+
+@dataclass(eq=False)
+class Slot:
+    """A place for one text."""
+
+    number: int
+    seen: list[int] = field(default_factory=list)
+    """What its cache holds."""
+    job: Job | None = None
+    used: int = 0
+    """The step in which it was used last."""
+
+    @property
+    def rest(self) -> list[int]:
+        """What its job has still to read."""
+        return self.job.ids[len(self.seen) :] if self.job else []
+
+    @property
+    def pending(self) -> int:
+        """How many tokens that are."""
+        return len(self.job) - len(self.seen) if self.job else 0
+
+
+@dataclass
+class Counters:
+    """What a batcher has done so far."""
+
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    tokens: int = 0
+    steps: int = 0
+    drafted: int = 0
+    accepted: int = 0
+
+
+class Batcher:
+    """Jobs in slots, and a queue of those that wait for one. `submit` and `cancel` may be called by any thread."""
+
+    def __init__(self, caches: Caches, queue: int = 64, drafter: Drafter | None = None) -> None:
+        self.caches = caches
+        self.queue = queue
+        self.drafter = drafter
+        self.counters = Counters()
+        self._slots = [Slot(i) for i in range(caches.slots)]
+        self._waiting: deque[Job] = deque()
+        self._lock = threading.Lock()
+
+    # -- for any thread ------------------------------------------------------------------------------------
+
+    @property
+    def capacity(self) -> int:
+        """Jobs at most, at work and waiting."""
+        return len(self._slots) + self.queue
+
+    @property
+    def running(self) -> int:
+        return sum(slot.job is not None for slot in self._slots)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting) or self.running > 0
+
+    def check_room(self, jobs: int) -> None:
+        """Refuse what would not fit now."""
+        if self.running + self.waiting + jobs > self.capacity:
+            raise Full(
+                f"serve: {self.running} requests at work and {self.waiting} waiting, {jobs} more "
+                f"(must be at most {self.capacity}: try again later)"
+            )
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """All of these jobs, or none of them if they do not fit."""
+        with self._lock:
+            self.check_room(len(jobs))
+            self._waiting.extend(jobs)
+
+    def cancel(self, job: Job) -> None:
+        """Nobody waits for it any more: it leaves before the next step."""
+        job.cancelled = True
+        with self._lock:
+            if job in self._waiting:
+                self._waiting.remove(job)
+
+    # -- for the thread that works -------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Read once, for all."""
+        self.counters.steps += 1
+        self._admit()
+        if pieces := self._pieces():
+            self._read(list(pieces), list(pieces.values()))
+
+    def fail(self, error: Exception) -> None:
+        """End everything."""
+        with self._lock:
+            jobs = list(self._waiting)
+            self._waiting.clear()
+        for slot in self._slots:
+            if slot.job:
+                jobs.append(slot.job)
+                slot.job = None
+            self._forget(slot)
+        for job in jobs:
+            job.tell(Update(error=error))
+
+    def _admit(self) -> None:
+        """Let jobs leave that nobody waits for, and give free slots to those that waited longest."""
+        for slot in self._slots:
+            if slot.job and slot.job.cancelled:
+                slot.job = None
+        while True:
+            free = [slot for slot in self._slots if slot.job is None]
+            with self._lock:
+                if not free or not self._waiting:
+                    return
+                job = self._waiting.popleft()
+                slot = self._best(free, job)
+                slot.job = job
+            if not job.reads_prompt:  # it wants no token
+                self._end(slot, Update(finish=job.request.finish))
+                continue
+            kept = self.caches.keep(slot.number, self._held(slot, job))
+            slot.seen = slot.seen[:kept]
+            job.reused = kept
+
+    def _best(self, free: Sequence[Slot], job: Job) -> Slot:
+        """The slot whose cache holds most of the prompt; of equal ones that which was not used for longest."""
+        return max(free, key=lambda slot: (self._held(slot, job), -slot.used))
+
+    def _held(self, slot: Slot, job: Job) -> int:
+        """How much of a job's text the cache of a slot holds and can go back to
+
+        Something is left to read, since logits are not kept; all of it if each row is wanted.
+        """
+        if job.scores_prompt:
+            return 0
+        ids = job.ids
+        held = min(common(slot.seen, ids), len(ids) - 1)
+        return held if self.caches.rewinds or held == len(slot.seen) else 0
+
+    def _reuse(self, slot: Slot, job: Job) -> None:
+        """Keep what the slot holds of the text, or copy it from a slot that holds more of it."""
+        if job.scores_prompt and job.prompt_scores:
+            return  # it is reading
+        held = self._held(slot, job)
+        source = max(self._slots, key=lambda other: self._held(other, job))
+        more = self._held(source, job)
+        if more >= held + LEAST_SHARED:
+            self.caches.copy(source.number, slot.number)
+            job.reused += more - held
+            slot.seen, held = list(source.seen), more
+        kept = self.caches.keep(slot.number, held)
+        slot.seen = slot.seen[:kept]
+
+    def _pieces(self) -> dict[Slot, list[int]]:
+        """The tokens that each slot reads next: of a text its newest, and of prompts equal parts of the rows."""
+        busy = [slot for slot in self._slots if slot.job]
+        reading = [slot for slot in busy if slot.job and (slot.pending > 1 or slot.job.scores_prompt)]
+        writing = [slot for slot in busy if slot not in reading]
+        found = {slot: slot.rest + guess for slot, guess in zip(writing, self._guesses(writing), strict=True)}
+        rows = ROWS if writing or any(slot.job and slot.job.scores_prompt for slot in reading) else ROWS_ALONE
+        for slot in reading:
+            if slot.job and slot.pending > 1:
+                self._reuse(slot, slot.job)
+        now = [slot for slot in reading if not self._follows(slot, reading)]
+        return found | {slot: slot.rest[: max(1, rows // len(now))] for slot in now}
+
+    def _follows(self, slot: Slot, reading: Sequence[Slot]) -> bool:
+        """Another slot is reading the same beginning ahead of this one, which can copy it then."""
+        job = slot.job
+        if job is None or job.scores_prompt or not self.caches.rewinds:
+            return False
+        ahead = (other.job for other in reading if other.job and other.number < slot.number)
+        shared = (min(common(other.ids, job.ids), len(job.ids) - 1) for other in ahead)
+        return max(shared, default=0) >= len(slot.seen) + LEAST_SHARED
+
+    def _guesses(self, slots: Sequence[Slot]) -> list[list[int]]:
+        """Tokens that may follow each text, to be read together with its newest one."""
+        if self.drafter is None or not slots:
+            return [[] for _ in slots]
+        asked = [(slot.number, slot.job.request) for slot in slots if slot.job]
+        found = self.drafter.guess(asked)
+        self.counters.drafted += sum(map(len, found))
+        return found
+
+    def _read(self, slots: Sequence[Slot], pieces: Sequence[list[int]]) -> None:
+        """Read a piece for each slot and let its job advance. If that fails, each alone: one harms no other."""
+        every = [_wants_every(slot, piece) for slot, piece in zip(slots, pieces, strict=True)]
+        try:
+            rows = self.caches.read(pieces, [slot.number for slot in slots], every)
+        except Exception as error:
+            for slot in slots:
+                self._retry(slot, error if len(slots) == 1 else None)
+            return
+        for slot, piece, logits in zip(slots, pieces, rows, strict=True):
+            self._advance(slot, piece, logits)
+
+    def _retry(self, slot: Slot, error: Exception | None) -> None:
+        """After a failed step a cache may hold anything: read the text again from its beginning, alone."""
+        job = slot.job
+        assert job is not None
+        self._forget(slot)
+        if error is None:
+            try:
+                if every := job.scores_prompt:
+                    job.prompt_scores.clear()
+                self._advance(slot, job.ids, self.caches.read([job.ids], [slot.number], [every])[0])
+                return
+            except Exception as alone:
+                error = alone
+        self._end(slot, Update(error=error))
+        self._forget(slot)
+
+    def _advance(self, slot: Slot, piece: list[int], logits: Logits) -> None:
+        """A slot has read a piece: score a prompt, write what follows it, see how many guesses were right."""
+        job = slot.job
+        assert job is not None
+        slot.used = self.counters.steps
+        before, known = len(slot.seen), len(job.ids)
+        slot.seen += piece
+        if job.cancelled:
+            return
+        if job.scores_prompt:
+            self._score(job, before, piece, logits)
+        self.counters.prompt_tokens += max(0, min(len(slot.seen), len(job.request.prompt)) - before)
+        if len(slot.seen) < known:
+            return
+        if job.request.finish:  # the prompt was to be scored, and nothing else
+            self._end(slot, Update(prompt_scores=tuple(job.prompt_scores), finish=job.request.finish))
+            return
+        try:
+            self._write(slot, job, logits[len(logits) - (len(slot.seen) - known) - 1 :], known)
+        except Exception as error:
+            self._end(slot, Update(error=error))
+
+    def _score(self, job: Job, before: int, piece: list[int], logits: Logits) -> None:
+        prompt, top = job.request.prompt, job.top_of_prompt or 0
+        for place, row in zip(range(before + 1, len(prompt)), logits, strict=False):
+            job.prompt_scores.append(token_score(row, prompt[place], top))
+
+    def _write(self, slot: Slot, job: Job, rows: Logits, known: int) -> None:
+        """Advance by the first row, and by each that follows as long as the guess before it was right."""
+        request, guesses = job.request, slot.seen[known:]
+        first, right, pieces = len(request.tokens), 0, []
+        for row, guess in zip(rows, [*guesses, None], strict=True):
+            request.advance(row)
+            pieces.append(request.piece)
+            if request.finish or request.tokens[-1] != guess:
+                break
+            right += 1
+        self.counters.accepted += right
+        self.counters.tokens += len(request.tokens) - first
+        if guesses:
+            kept = self.caches.keep(slot.number, known + right)
+            slot.seen = slot.seen[:kept]
+        update = Update(
+            piece="".join(pieces),
+            tokens=tuple(request.tokens[first:]),
+            scores=tuple((request.scores or [])[first:]),
+            prompt_scores=tuple(job.prompt_scores) if first == 0 else (),
+            finish=request.finish,
+        )
+        if update.last:
+            self._end(slot, update)
+        else:
+            job.tell(update)
+
+    def _end(self, slot: Slot, update: Update) -> None:
+        job, slot.job = slot.job, None
+        if job:
+            self.counters.reused_tokens += job.reused
+            job.tell(update)
+
+    def _forget(self, slot: Slot) -> None:
+        self.caches.keep(slot.number, 0)
+        slot.seen = []
+
+
+def _wants_every(slot: Slot, piece: Sequence[int]) -> bool:
+    """Logits after each token of the piece are needed: a prompt is scored, or guesses are checked."""
+    job = slot.job
+    return job is not None and (job.scores_prompt or len(slot.seen) + len(piece) > len(job.ids))
+
+
+def common(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens two texts have in common at their beginnings"""
+    n = min(len(a), len(b))
+    if list(a[:n]) == list(b[:n]):
+        return n
+    return next(i for i in range(n) if a[i] != b[i])

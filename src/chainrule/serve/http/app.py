@@ -1,0 +1,250 @@
+"""The app: routes, what each of them reads and answers, and the page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp
+
+from chainrule import __version__
+from chainrule.errors import ChainruleError
+from chainrule.serve.api import tokens
+from chainrule.serve.api.chat import chat
+from chainrule.serve.api.completions import completion
+from chainrule.serve.api.embeddings import embedder_of, embedding_response, embedding_rows
+from chainrule.serve.api.errors import ApiError
+from chainrule.serve.api.generation import Generation
+from chainrule.serve.api.requests import (
+    Body,
+    ChatRequest,
+    CompletionRequest,
+    DetokenizeRequest,
+    EmbeddingRequest,
+    TokenizeRequest,
+    parsed,
+)
+from chainrule.serve.batching import EmbeddingJob, Update, Worker
+from chainrule.serve.http.body import read_body
+from chainrule.serve.http.events import EventStream, dumped
+from chainrule.serve.http.flow import Disconnected, Flow, watched
+from chainrule.serve.http.gate import GONE, Gate, error_response, log_line, report
+from chainrule.serve.http.metrics import Metrics
+from chainrule.serve.http.openapi import add_document, documented
+from chainrule.serve.models import Models, Served
+
+PAGE = Path(__file__).parents[1] / "page"
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+
+
+class Server:
+    """The models, the thread that works for them, and the routes."""
+
+    def __init__(self, models: Models, *, log_prompts: bool = False) -> None:
+        self.models = models
+        self.metrics = Metrics(models)
+        self.worker = Worker([served.station for served in models], report)
+        self.log_prompts = log_prompts
+
+    def find(self, name: str | None) -> Served:
+        """A model by its name, the first by default."""
+        if name is None:
+            return self.models.first
+        if name not in self.models.by_name:
+            known = ", ".join(self.models.by_name)
+            message = f"model: {name[:100]!r} is not served (must be one of {known})"
+            raise ApiError(404, message, param="model", code="model_not_found")
+        return self.models.by_name[name]
+
+    async def read(self, request: Request, kind: type[Any]) -> tuple[Any, Served]:
+        """The body of a request and the model it names."""
+        body = parsed(kind, await read_body(request))
+        served = self.find(body.model)
+        facts = request.state.facts
+        facts["model"] = served.name
+        if self.log_prompts:
+            facts["body"] = body.model_dump(exclude_none=True)
+        return body, served
+
+    # -- texts ---------------------------------------------------------------------------------------------
+
+    async def completions(self, request: Request) -> Response:
+        body, served = await self.read(request, CompletionRequest)
+        return await self._generate(request, body, lambda: completion(body, served))
+
+    async def chat(self, request: Request) -> Response:
+        body, served = await self.read(request, ChatRequest)
+        return await self._generate(request, body, lambda: chat(body, served))
+
+    async def _generate(self, request: Request, body: Any, make: Callable[[], Generation]) -> Response:
+        """Encode in another thread, since a template or a long text takes a while; then stream, or wait for all."""
+        if body.stream_options is not None and not body.stream:
+            raise ApiError(
+                400, "stream_options: without stream (must be with stream true)", param="stream_options"
+            )
+        asked = await asyncio.to_thread(make)
+        facts = request.state.facts
+        facts["prompt_tokens"] = asked.prompt_tokens
+        asked.observe = self._clock(request.state.began, facts)
+        flow: Flow[Update] = Flow()
+        asked.start(flow, self.worker.wake)
+        if body.stream:
+            return EventStream(flow, asked.events(flow), lambda error: self._failed(error, facts))
+        with flow:
+            async with watched(flow, request.receive):
+                return answered(await asked.whole(flow))
+
+    def _clock(self, began: float, facts: dict[str, Any]) -> Callable[[Update], None]:
+        """Counts tokens and measures the time between them."""
+        last = began
+        facts["completion_tokens"] = 0
+
+        def observe(update: Update) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            if update.tokens:
+                add = self.metrics.next_token if facts["completion_tokens"] else self.metrics.first_token
+                add(now - last)
+                last = now
+            facts["completion_tokens"] += len(update.tokens)
+            if update.finish:
+                facts["finish"] = update.finish
+
+        return observe
+
+    def _failed(self, error: BaseException, facts: dict[str, Any]) -> None:
+        """A stream that ended early: its status has been sent, the log says what became of it."""
+        if isinstance(error, Disconnected | TimeoutError | OSError):
+            facts["status"], facts["finish"] = (
+                GONE,
+                "slow reader" if isinstance(error, TimeoutError) else "client left",
+            )
+            return
+        facts["error"] = str(error)
+        if not isinstance(error, ChainruleError):
+            report(error)
+
+    # -- vectors and tokens --------------------------------------------------------------------------------
+
+    async def embeddings(self, request: Request) -> Response:
+        body, served = await self.read(request, EmbeddingRequest)
+        embedder = embedder_of(served)
+        rows = await asyncio.to_thread(embedding_rows, body, served)
+        request.state.facts["prompt_tokens"] = sum(map(len, rows))
+        flow: Flow[Any] = Flow()
+        job = EmbeddingJob(rows, flow.tell(0))
+        with flow:
+            embedder.submit(job)
+            flow.begun(lambda: embedder.cancel(job))
+            self.worker.wake()
+            async with watched(flow, request.receive):
+                _, found = await flow.next()
+        if isinstance(found, Exception):
+            raise found
+        return answered(embedding_response(body, served, rows, found))
+
+    async def tokenize(self, request: Request) -> Response:
+        body, served = await self.read(request, TokenizeRequest)
+        return answered(await asyncio.to_thread(tokens.tokenize, body, served))
+
+    async def detokenize(self, request: Request) -> Response:
+        body, served = await self.read(request, DetokenizeRequest)
+        return answered(await asyncio.to_thread(tokens.detokenize, body, served))
+
+    async def tokenizer_info(self, request: Request) -> Response:
+        return answered(tokens.tokenizer_info(self.find(request.query_params.get("model"))))
+
+    # -- about the server ----------------------------------------------------------------------------------
+
+    async def list_models(self, request: Request) -> Response:
+        return answered({"object": "list", "data": [tokens.model_card(served) for served in self.models]})
+
+    async def model(self, request: Request) -> Response:
+        return answered(tokens.model_card(self.find(request.path_params["name"])))
+
+    async def health(self, request: Request) -> Response:
+        return answered({"status": "ok"})
+
+    async def show_metrics(self, request: Request) -> Response:
+        return PlainTextResponse(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def answered(content: dict[str, Any]) -> Response:
+    return Response(dumped(content), media_type="application/json")
+
+
+# Path -> method of HTTP, method of `Server`, body, response: `documented` makes the OpenAPI document of them.
+ROUTES: dict[str, tuple[str, str, type[Body] | None, str]] = {
+    "/v1/completions": ("POST", "completions", CompletionRequest, "CompletionResponse"),
+    "/v1/chat/completions": ("POST", "chat", ChatRequest, "ChatResponse"),
+    "/v1/embeddings": ("POST", "embeddings", EmbeddingRequest, "EmbeddingResponse"),
+    "/v1/models": ("GET", "list_models", None, "ModelList"),
+    "/v1/models/{name:path}": ("GET", "model", None, "ModelCard"),
+    "/tokenize": ("POST", "tokenize", TokenizeRequest, "TokenizeResponse"),
+    "/detokenize": ("POST", "detokenize", DetokenizeRequest, "DetokenizeResponse"),
+    "/tokenizer_info": ("GET", "tokenizer_info", None, "TokenizerInfo"),
+    "/health": ("GET", "health", None, "Health"),
+    "/metrics": ("GET", "show_metrics", None, ""),
+}
+
+
+def create_app(
+    models: Models,
+    *,
+    api_key: str | None = None,
+    hosts: tuple[str, ...] = (),
+    log_prompts: bool = False,
+    log: Callable[..., None] = log_line,
+) -> ASGIApp:
+    """The whole server as an ASGI app."""
+    server = Server(models, log_prompts=log_prompts)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(server.worker.close)
+
+    app = FastAPI(title="Chainrule", version=__version__, docs_url=None, redoc_url=None, lifespan=life)
+    for path, (method, name, body, response) in ROUTES.items():
+        app.add_api_route(
+            path, getattr(server, name), methods=[method], name=name, **documented(method, body, response)
+        )
+    for file in sorted(PAGE.iterdir()):
+        add_file(app, "/" if file.name == "index.html" else f"/page/{file.name}", file)
+    add_document(app, [body for _, _, body, _ in ROUTES.values() if body])
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        return error_response(error)
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        words = {404: "no such path (see /openapi.json)", 405: "not for this path (see /openapi.json)"}
+        what = f"{request.method} {request.url.path[:100]}"
+        message = f"{what}: {words.get(error.status_code, error.detail)}"
+        return error_response(ApiError(error.status_code, message, headers=error.headers))
+
+    app.add_exception_handler(ChainruleError, refuse)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(Exception, refuse)
+    app.state.server = server
+    gate = Gate(app, server.metrics, {*ROUTES, "/", "/openapi.json"}, api_key=api_key, hosts=hosts, log=log)
+    gate.server = server  # type: ignore[attr-defined]
+    return gate
+
+
+def add_file(app: FastAPI, path: str, file: Path) -> None:
+    """A file of the page, read once."""
+    content = file.read_bytes()
+
+    async def send() -> Response:
+        return Response(content, media_type=TYPES[file.suffix], headers={"Cache-Control": "no-cache"})
+
+    app.add_api_route(path, send, methods=["GET"], include_in_schema=False, name=file.name)

@@ -1,0 +1,62 @@
+"""The OpenAPI document: bodies are parsed by us, so that every error is OpenAI's, and described here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
+
+from chainrule.serve.api.requests import Body
+from chainrule.serve.api.responses import SCHEMAS
+
+REF = "#/components/schemas/{model}"
+FAILURES = {
+    "400": "refused",
+    "401": "no key",
+    "404": "no such model",
+    "429": "queue is full",
+    "500": "failed inside",
+}
+
+
+def documented(method: str, body: type[Body] | None, response: str) -> dict[str, Any]:
+    """What a route says of itself."""
+    kind, schema = (
+        ("text/plain", {"type": "string"}) if not response else ("application/json", _ref(response))
+    )
+    content: dict[str, Any] = {kind: {"schema": schema}}
+    if response in ("CompletionResponse", "ChatResponse"):
+        content["text/event-stream"] = {
+            "schema": {"type": "string", "description": "data: JSON, and [DONE] at the end"}
+        }
+    extra: dict[str, Any] = {"responses": {"200": {"description": "answered", "content": content}}}
+    for status, about in FAILURES.items() if body or method == "GET" else ():
+        failed = {"application/json": {"schema": _ref("ErrorResponse")}}
+        extra["responses"][status] = {"description": about, "content": failed}
+    if body:
+        given = {"application/json": {"schema": _ref(body.__name__)}}
+        extra["requestBody"] = {"required": True, "content": given}
+    return {"openapi_extra": extra, "response_model": None}
+
+
+def add_document(app: FastAPI, bodies: Sequence[type[Body]]) -> None:
+    """/openapi.json with the bodies of requests and responses."""
+    made = FastAPI.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            found = made(app)
+            kinds = [(kind, "validation") for kind in (*bodies, *SCHEMAS)]
+            _, definitions = models_json_schema(kinds, ref_template=REF)  # type: ignore[arg-type]
+            schemas = found.setdefault("components", {}).setdefault("schemas", {})
+            schemas.update(definitions["$defs"])
+            app.openapi_schema = found
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": REF.format(model=name)}

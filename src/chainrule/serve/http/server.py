@@ -1,0 +1,106 @@
+"""uvicorn, with a socket of ours, signals that drain, and clients that cannot keep a connection for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from chainrule.errors import ConfigError
+from chainrule.serve.limits import LIMITS
+
+SENT_AHEAD = 1 << 17  # bytes that a client has not taken: left to itself a system holds megabytes of each
+
+
+class Protocol(H11Protocol):
+    """Closes connections whose first request does not come; lets the app abort one whose client does not read."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, "abort": transport.abort}
+        if sock := transport.get_extra_info("socket"):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_AHEAD)
+        self.loop.call_later(LIMITS.read_seconds, self._check_begun)
+
+    def _check_begun(self) -> None:
+        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+class Uvicorn(uvicorn.Server):
+    """Calls `ready` once it answers. SIGTERM and SIGINT let requests end; a second one does not wait for them."""
+
+    def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            http=Protocol,
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=int(LIMITS.drain_seconds),
+        )
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn does, but the process ends by itself, with exit code 0, and not by the signal."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        names = (signal.SIGINT, signal.SIGTERM)
+        before = {name: signal.signal(name, self._stop) for name in names}
+        try:
+            yield
+        finally:
+            for name, handler in before.items():
+                signal.signal(name, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at this address, which is refused while it is taken; it accepts nothing before the server runs."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        found = socket.socket(family)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+    except (OSError, UnicodeError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"serve: {host} port {port}: {why} (choose another --port, or --port 0 for any)"
+        ) from None
+    return found
+
+
+def is_local(host: str) -> bool:
+    """Only programs of this machine can reach it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(app: ASGIApp, sock: socket.socket, ready: Callable[[], None]) -> None:
+    """Answer until a signal comes."""
+    asyncio.run(Uvicorn(app, ready).serve(sockets=[sock]))

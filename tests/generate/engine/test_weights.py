@@ -1,0 +1,102 @@
+"""Formats of weights: the panels of the extension hold, bit for bit, what NumPy makes of the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from chainrule import native
+from chainrule.errors import ChainruleError
+from chainrule.generate.engine.weights import (
+    FORMATS,
+    GROUP,
+    PANEL,
+    Floats,
+    Words,
+    pack,
+    pad,
+    panel_words,
+    quantize,
+    to_bf16,
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(not native.available(), reason="the extension was not built")
+
+
+def reference(weight: Floats, name: str) -> Words:
+    """weight (out, in) -> words as native/decode/panels.hpp describes them"""
+    weight = pad(weight)
+    N, K = weight.shape
+    if name == "fp32":
+        return columns(weight.view(np.int32))
+    if name == "bf16":
+        return columns(join(to_bf16(weight).reshape(N, K // 2, 2), 16))
+    bits = 8 if name == "int8" else 4
+    codes, scales = quantize(weight, bits)  # (N, K/GROUP, GROUP), (N, K/GROUP)
+    words = join(codes.reshape(N, K // GROUP, -1, 32 // bits), bits)
+    words = words.reshape(N // PANEL, PANEL, K // GROUP, -1)
+    words = words.transpose(0, 2, 3, 1)  # (panel, group, word, output)
+    pairs = to_bf16(scales).reshape(N // PANEL, 2, PANEL // 2, K // GROUP)
+    heads = join(pairs.transpose(0, 3, 2, 1), 16)  # (panel, group, PANEL/2)
+    return np.concatenate([heads, words.reshape(N // PANEL, K // GROUP, -1)], axis=-1).reshape(-1)
+
+
+def join(parts: npt.NDArray[Any], bits: int) -> Words:
+    """(..., n) -> (...,): n numbers of `bits` bits in a word, the first one lowest"""
+    shifts = np.arange(parts.shape[-1], dtype=np.uint32) * np.uint32(bits)
+    return np.bitwise_or.reduce(parts.astype(np.uint32) << shifts, axis=-1).view(np.int32)
+
+
+def columns(words: Words) -> Words:
+    """(N, words of an output) -> flat, in panels whose columns are outputs"""
+    return words.reshape(-1, PANEL, words.shape[1]).transpose(0, 2, 1).reshape(-1)
+
+
+@pytest.fixture(params=[1, 2, 3])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = native.get_threads()
+    native.set_threads(request.param)
+    yield
+    native.set_threads(before)
+
+
+def matrix(rows: int, inputs: int, seed: int = 0) -> Floats:
+    """Of all sizes, with groups of zeros, ties, equal largest weights, and numbers that only just fit."""
+    rng = np.random.default_rng(seed)
+    weight = rng.normal(size=(rows, inputs)) * 10.0 ** rng.integers(-8, 4, size=(rows, 1))
+    weight[::5] = np.rint(4 * weight[::5])
+    weight[1::7] = 0
+    weight[2::9] = rng.choice([-3.5, 3.5, 0.25, 1e-40, -1e38], size=weight[2::9].shape)
+    return weight.astype(np.float32)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("sizes", [(32, 32), (1, 1), (65, 33), (70, 100), (256, 640)])
+def test_packed_words_are_those_of_numpy(name: str, sizes: tuple[int, int]) -> None:
+    weight = matrix(*sizes)
+    want = reference(weight, name)
+    assert (pack([weight], name) == want).all()
+    assert want.size == -(-sizes[0] // PANEL) * panel_words(name, sizes[1])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_matrices_one_above_the_other_share_panels(name: str) -> None:
+    parts = [matrix(rows, 70, seed) for seed, rows in enumerate((5, 64, 1, 30))]
+    assert (pack(parts, name) == reference(np.concatenate(parts), name)).all()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_kept_by_fp32_alone(name: str, value: float) -> None:
+    weight = matrix(40, 40)
+    weight[35, 39] = value
+    if name == "fp32":
+        assert (pack([weight], name) == reference(weight, name)).all()
+        return
+    with pytest.raises(ChainruleError, match=f"not finite, {name} cannot hold"):
+        pack([weight], name)

@@ -1,0 +1,61 @@
+"""Guesses are used only if they are right: how many are right is another matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chainrule.errors import ConfigError
+from chainrule.generate import Request, Sampling
+from chainrule.serve.batching import Batcher, caches_of
+from chainrule.serve.batching.drafts import DraftModel, NgramLookup, looked_up
+from tests.serve.batching.test_batcher import V, alone, asked, cached, work
+
+
+def test_what_followed_before_is_looked_up() -> None:
+    assert looked_up([1, 2, 3, 4, 5, 2, 3], 4) == [4, 5, 2, 3]
+    assert looked_up([1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3], 1) == [8]  # the newest
+    assert looked_up([9, 1, 2, 7, 1, 2, 5, 9, 1, 2], 1) == [7]  # the longest first
+    assert looked_up([1, 2, 3], 4) == looked_up([1], 4) == looked_up([1, 2, 1, 2], 0) == []
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_draft_that_is_the_model_is_always_right(temperature: float) -> None:
+    """Also when tokens are drawn: both draw at a position with the same random number."""
+    model = cached("llama")
+    draft = DraftModel(caches_of(model, slots=2), V, guesses=2)
+    batcher = Batcher(caches_of(model, slots=2), drafter=draft)
+    several = [asked([1, 2], Sampling(max_new_tokens=5, temperature=temperature, seed=i)) for i in range(3)]
+    batcher.submit([each.job for each in several])
+    work(batcher)
+    assert batcher.counters.accepted == batcher.counters.drafted > 0
+    for each in several:
+        assert each.tokens == alone(model, each.job.request).tokens
+
+
+def test_guesses_save_steps() -> None:
+    """A text that repeats itself is written by half as many passes."""
+    model = cached("gpt")
+    forced = Sampling(max_new_tokens=5, temperature=0, logit_bias={7: 1000.0})
+    steps = []
+    for drafter in (None, NgramLookup()):
+        batcher = Batcher(caches_of(model, slots=1), drafter=drafter)
+        each = asked([7, 7], forced)
+        batcher.submit([each.job])
+        work(batcher)
+        assert each.tokens == [7] * 5
+        steps.append(batcher.counters.steps)
+    assert steps[1] <= steps[0] // 2 + 1
+
+
+def test_a_draft_needs_the_same_tokens_and_a_cache_that_goes_back() -> None:
+    with pytest.raises(ConfigError, match="draft of 11 tokens, model of 12"):
+        DraftModel(caches_of(cached("gpt")), 12)
+    with pytest.raises(ConfigError, match="must be a transformer"):
+        DraftModel(caches_of(cached("lstm")), V)
+
+
+def test_no_more_is_guessed_than_may_be_written() -> None:
+    request: Any = Request([1, 2, 1, 2], Sampling(max_new_tokens=2), V)
+    assert NgramLookup(4).guess([(0, request)]) == [[1]]
