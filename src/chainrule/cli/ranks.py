@@ -12,7 +12,13 @@ from chainrule.errors import ConfigError
 from chainrule.machine import launched
 
 SHARED = ("train", "tune")  # commands whose training several processes can share
-POOLED = ("data build", "data dedup", "tokenize train", "ladder", "scale run")  # whose items they can share out
+POOLED = (
+    "data build",
+    "data dedup",
+    "tokenize train",
+    "ladder",
+    "scale run",
+)  # whose items they can share out
 HEARD = 1.0  # seconds for `mpiexec` to pass on what a rank has said: an abort loses what it still holds
 
 
@@ -43,10 +49,10 @@ def rank() -> int:
     """Of this process among those that `mpiexec` started together; 0 if it is alone."""
     if not launched():
         return 0
-    from chainrule.distributed import world
+    from chainrule.distributed import everyone
 
     try:
-        return world().rank
+        return everyone().rank
     except ConfigError:  # without mpi4py each process is alone, and says so
         return 0
 
@@ -54,9 +60,9 @@ def rank() -> int:
 def stop_all(code: int) -> None:
     """End the processes that `mpiexec` started together with this one."""
     if launched():
-        from chainrule.distributed import world
+        from chainrule.distributed import everyone
 
         with suppress(ConfigError):
-            ranks = world()
+            ranks = everyone()
             time.sleep(HEARD)
             ranks.stop(code)
