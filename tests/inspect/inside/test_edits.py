@@ -11,7 +11,7 @@ import chainrule as cr
 from chainrule.errors import ConfigError, GraphError, ShapeError
 from chainrule.inspect import MeanHeads, Patch, SetPattern, Steer, ZeroHeads, view
 from tests.inspect.inside.planted import IDS, INDUCTION, PREVIOUS, SECOND, planted
-from tests.inspect.inside.small import small
+from tests.inspect.inside.small import CHANGED, TRANSFORMERS, small
 
 T = len(IDS)
 
@@ -55,6 +55,22 @@ def test_an_edited_pattern_is_what_the_head_looks_at() -> None:
     assert [row[0][0] for row in seen.top(1)] == IDS.tolist()
     same = view(planted(), IDS, SetPattern(*INDUCTION, lambda A: A))
     assert np.abs(same.logits - view(planted(), IDS).logits).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", [*TRANSFORMERS, "bert", *CHANGED])
+def test_a_pattern_that_stays_changes_nothing_but_rounding(name: str) -> None:
+    model, ids = small(name)
+    blocks = view(model, ids).sites.blocks.values()
+    same = [SetPattern(b.name, 1, lambda A: A, a.cross) for b in blocks for a in b.attentions]
+    before, after = view(model, ids), view(model, ids, same)
+    first = before.blocks[0]
+    assert np.abs(after.attention(first) - before.attention(first)).max() < 1e-6
+    assert (
+        np.abs(after.stream(first) - before.stream(first)).max() < 1e-6 * np.abs(before.stream(first)).max()
+    )
+    model.to(np.float64)
+    before, after = view(model, ids), view(model, ids, same)
+    assert np.abs(after.logits - before.logits).max() < 1e-12
 
 
 def test_a_patch_of_all_positions_is_the_other_text() -> None:

@@ -97,19 +97,17 @@ class MeanHeads(ZeroHeads):
 
         def change(y: Any) -> Any:
             chosen = _chosen(attention, self.heads, y)
-            if self.means is None:
-                mean = y.mean(axis=-2, keepdims=True)  # positions, in either layout
-            else:
-                rows, D = (
-                    floats("means", self.means, y.dtype),
-                    y.shape[-1] // (attention.heads if attention.packed else 1),
-                )
-                if rows.shape != (attention.heads, D):
-                    raise ShapeError(f"inspect: means {rows.shape} of heads (must be {(attention.heads, D)})")
-                mean = _of_heads(attention, rows, y)
+            mean = y.mean(axis=-2, keepdims=True) if self.means is None else self._given(attention, y)
             return y * (1 - chosen) + mean * chosen
 
         return {attention.call: change}
+
+    def _given(self, attention: Attention, y: Any) -> Array:
+        means = floats("means", self.means, y.dtype)
+        size = y.shape[-1] // attention.heads if attention.packed else y.shape[-1]
+        if means.shape != (attention.heads, size):
+            raise ShapeError(f"inspect: means {means.shape} of heads (must be {(attention.heads, size)})")
+        return _of_heads(attention, means, y)
 
 
 def _chosen(attention: Attention, heads: Numbers, y: Any) -> Array:

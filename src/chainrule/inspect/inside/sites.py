@@ -52,7 +52,8 @@ class Attention:
     @property
     def weights(self) -> str:
         """The call inside whose value is the attention map (B, H, T, S)."""
-        return f"{self.call}.softmax"
+        name, mark, count = self.call.partition("#")
+        return f"{name}.softmax{mark}{count}"
 
 
 @dataclass(frozen=True)
@@ -129,12 +130,8 @@ class Sites:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """The blocks by name, those of a source first."""
-        found: dict[str, Block] = {}
-        for i in (*self.source_spine, *self.spine):
-            name = self.block_at(i)
-            if name:
-                found[name] = self._block(name, i)  # the last node on the spine stays
-        return found
+        last = {self.block_at(i): i for i in (*self.source_spine, *self.spine)}  # on the spine
+        return {name: self._block(name, i) for name, i in last.items() if name}
 
     def _block(self, name: str, last: int) -> Block:
         inside = [i for i, node in enumerate(self.graph.nodes) if block_of(node.layer) == name]
