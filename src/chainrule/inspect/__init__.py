@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chainrule.inspect.embedding_space import anisotropy, clusters, concept_direction, embedding_space
     from chainrule.inspect.generalization import exposure, split_losses
     from chainrule.inspect.gradients import ParameterReport, trial_step
+    from chainrule.inspect.inside.ablation import Ablation, ablation
     from chainrule.inspect.inside.architecture import architecture
     from chainrule.inspect.inside.attribution import Attribution, attribute
     from chainrule.inspect.inside.compare import Comparison, compare, effect
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
     from chainrule.inspect.spectrum import Spectrum, attention_spectra, recurrent_spectra, spectrum
 
 __all__ = [
-    "Attribution", "Comparison", "Distribution", "Edit", "HeadScores", "Histogram", "LayerReport", "Lens", "Link",
-    "MeanHeads", "ParameterReport", "Patch", "Patching", "Pattern", "Saliency", "SetPattern", "Sites", "Spectrum",
-    "Steer", "View", "ZeroHeads", "anisotropy", "architecture", "attends", "attention_spectra", "attribute",
-    "clusters", "compare", "concept_direction", "curve", "dead_units", "edited", "effect", "embedding_space",
-    "expected_loss", "exposure", "focus", "gradient_map", "head_means", "head_scores", "input_gradient",
-    "integrated_gradients", "logit_lens", "maps", "output_entropy", "patching", "pattern", "patterns",
-    "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites", "spectrum",
+    "Ablation", "Attribution", "Comparison", "Distribution", "Edit", "HeadScores", "Histogram", "LayerReport",
+    "Lens", "Link", "MeanHeads", "ParameterReport", "Patch", "Patching", "Pattern", "Saliency", "SetPattern",
+    "Sites", "Spectrum", "Steer", "View", "ZeroHeads", "ablation", "anisotropy", "architecture", "attends",
+    "attention_spectra", "attribute", "clusters", "compare", "concept_direction", "curve", "dead_units", "edited",
+    "effect", "embedding_space", "expected_loss", "exposure", "focus", "gradient_map", "head_means", "head_scores",
+    "input_gradient", "integrated_gradients", "logit_lens", "maps", "output_entropy", "patching", "pattern",
+    "patterns", "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites", "spectrum",
     "split_losses", "steering_vector", "strongest", "trial_step", "view"
 ]  # fmt: skip
 
@@ -60,6 +61,7 @@ lazy.names(
     losses="curve expected_loss output_entropy",
     spectrum="Spectrum attention_spectra recurrent_spectra spectrum",
     **{
+        "inside.ablation": "Ablation ablation",
         "inside.architecture": "architecture",
         "inside.attribution": "Attribution attribute",
         "inside.compare": "Comparison compare effect",
