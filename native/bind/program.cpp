@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include "bind/ids.hpp"
 
@@ -24,7 +25,7 @@ class Checked {
     static constexpr size_t MOST = size_t(1) << 31;
 
 public:
-    Checked(size_t sequences, size_t positions) : program_(sequences, positions) {
+    Checked(size_t sequences, size_t positions, size_t cache_bytes) : program_(sequences, positions, cache_bytes) {
         if (!sequences || !positions) throw std::invalid_argument("sequences and positions must be at least 1");
     }
 
@@ -232,7 +233,22 @@ public:
         std::lock_guard<std::mutex> alone(mutex_);
         if (from >= program_.sequences() || to >= program_.sequences()) throw std::invalid_argument("no such sequence");
         if (count > program_.positions - prompt_) throw std::invalid_argument("count must be within the positions");
-        if (from != to) program_.copy(from, to, prompt_ + count);
+        if (from != to) program_.copy(from, to, count ? prompt_ + count : 0);
+    }
+
+    void truncate(size_t sequence, size_t count) {
+        WithoutGil release;
+        std::lock_guard<std::mutex> alone(mutex_);
+        if (sequence >= program_.sequences()) throw std::invalid_argument("no such sequence");
+        if (count > program_.positions - prompt_) throw std::invalid_argument("count must be within the positions");
+        program_.truncate(sequence, count ? prompt_ + count : 0);
+    }
+
+    // Pages in use, pages at most (0 for no limit), positions and bytes of a page.
+    std::tuple<size_t, size_t, size_t, size_t> pages() {
+        WithoutGil release;
+        std::lock_guard<std::mutex> alone(mutex_);
+        return {program_.pages().held(), program_.pages().limit(), PAGE, program_.pages().page_bytes()};
     }
 
     void grow(size_t sequences) {
@@ -288,7 +304,7 @@ bool pack_rows(Array<int32_t, 1> words, ConstMatrix weight, int format, size_t f
 
 void bind_program(nb::module_& m) {
     nb::class_<Checked>(m, "Program")
-        .def(nb::init<size_t, size_t>(), "sequences"_a, "positions"_a)
+        .def(nb::init<size_t, size_t, size_t>(), "sequences"_a, "positions"_a, "cache_bytes"_a = 0)
         .def("buffer", &Checked::buffer, "width"_a)
         .def("embedding", &Checked::embedding, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a, "scale"_a,
              "position"_a.noconvert().none(), "prompt"_a.noconvert().none() = nb::none())
@@ -315,7 +331,10 @@ void bind_program(nb::module_& m) {
              "kept"_a.noconvert().none() = nb::none())
         .def("read", &Checked::read, "memory"_a.noconvert(), "counts"_a.noconvert())
         .def("grow", &Checked::grow, "sequences"_a)
-        .def("copy", &Checked::copy, "source"_a, "target"_a, "count"_a);
+        .def("copy", &Checked::copy, "source"_a, "target"_a, "count"_a)
+        .def("truncate", &Checked::truncate, "sequence"_a, "count"_a)
+        .def("pages", &Checked::pages);
+    nb::exception<OutOfPages>(m, "OutOfPages", PyExc_RuntimeError);
     def(m, "panels_pack", pack_rows, "words", "weight", "format", "first", "outputs");
     def(m, "panels_multiply", multiply, "y", "x", "words", "format");
 }

@@ -6,12 +6,13 @@
 
 namespace chainrule {
 
-// The KV cache of one head of one sequence. Keys are stored in panels of 32 positions, so that a query is multiplied by
-// 32 of them at a time; values in panels of 32 features.
+constexpr size_t PAGE = 64;  // positions of a page of the KV cache: whole panels
+
+// The KV cache of one head of one sequence, in pages. Keys are stored in panels of 32 positions, so that a query is
+// multiplied by 32 of them at a time; values in panels of 32 features.
 struct Cache {
-    float* keys;    // (positions / PANEL, D, PANEL)
-    float* values;  // (D / PANEL, positions, PANEL)
-    size_t positions;
+    float* const* pages;
+    size_t offset;  // in each page, of the head's keys (PAGE / PANEL, D, PANEL), then values (D / PANEL, PAGE, PANEL)
 };
 
 // The score of a query at position p for the key at s is scale q·k + bias_s[longest - 1 - (p - s)]: a bias for each

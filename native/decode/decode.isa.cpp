@@ -26,11 +26,16 @@ void finish(float* y_rp, size_t ldy, float* product_rp, const float* bias_p, Act
         }
 }
 
+float* keys_in(Cache cache, size_t page) { return cache.pages[page] + cache.offset; }
+float* values_in(Cache cache, size_t page, size_t D) { return cache.pages[page] + cache.offset + PAGE * D; }
+
 void remember(Cache cache, const float* key_d, const float* value_d, size_t position, size_t D) {
-    float* keys = cache.keys + position / PANEL * PANEL * D + position % PANEL;
+    const size_t page = position / PAGE, place = position % PAGE;
+    float* keys = keys_in(cache, page) + place / PANEL * PANEL * D + place % PANEL;
+    float* values = values_in(cache, page, D) + place * PANEL;
     for (size_t d = 0; d < D; ++d) {
         keys[d * PANEL] = key_d[d];
-        cache.values[d / PANEL * cache.positions * PANEL + position * PANEL + d % PANEL] = value_d[d];
+        values[d / PANEL * PAGE * PANEL + d % PANEL] = value_d[d];
     }
 }
 
@@ -66,11 +71,14 @@ void attend(float* out, const float* q, float* scratch, Cache cache, Scores scor
         const float* bias_s = scores.bias_hs + (h + 1) * scores.longest - (past + t + 1);  // of the key at 0
         for (size_t s = 0; s < sees(r); ++s) scores_rs[r * S + s] = bias_s[s];
     }
-    for (size_t s = 0; s < S; s += PANEL) panels.accumulate(scores_rs + s, S, q_rd, W, cache.keys + s * D, R, D);
+    for (size_t s = 0; s < S; s += PANEL)
+        panels.accumulate(scores_rs + s, S, q_rd, W, keys_in(cache, s / PAGE) + s % PAGE * D, R, D);
     float total[QUERIES];
     for (size_t r = 0; r < R; ++r) total[r] = seen ? softmax(scores_rs + r * S, sees(r), S) : 1;
-    for (size_t d = 0; d < D; d += PANEL)
-        panels.accumulate(mixed_rd + d, W, scores_rs, S, cache.values + d * cache.positions, R, seen);
+    for (size_t s = 0; s < seen; s += PAGE)
+        for (size_t d = 0; d < D; d += PANEL)
+            panels.accumulate(mixed_rd + d, W, scores_rs + s, S, values_in(cache, s / PAGE, D) + d * PAGE, R,
+                              seen - s < PAGE ? seen - s : PAGE);
     for (size_t r = 0; r < R; ++r) {
         const size_t t = (first + r) / G, h = (first + r) % G;
         for (size_t d = 0; d < D; ++d) out[t * ldo + h * D + d] = mixed_rd[r * W + d] / total[r];

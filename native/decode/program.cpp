@@ -19,29 +19,6 @@ void Buffer::reserve(size_t rows) {
     rows_ = rows;
 }
 
-void KVCache::make(size_t sequences, size_t positions) {
-    positions_ = whole_panels(prefix.length + positions);
-    memory_.reset();  // free first, so that the new block can reuse the memory
-    memory_ = std::make_unique<Scratch>(sequences * floats());
-}
-
-void KVCache::grow(size_t sequences, size_t positions, const std::vector<size_t>& held) {
-    KVCache larger(heads, D, prefix);
-    larger.make(sequences, positions);
-    for (size_t s = 0; s < held.size(); ++s) copy(s, larger, s, held[s]);
-    memory_ = std::move(larger.memory_), positions_ = larger.positions_;
-}
-
-void KVCache::copy(size_t from, const KVCache& target, size_t to, size_t count) const {
-    count += prefix.length;
-    for (size_t h = 0; h < heads; ++h) {
-        const Cache old = at(from, h), fresh = target.at(to, h);
-        std::copy_n(old.keys, whole_panels(count) * D, fresh.keys);
-        for (size_t d = 0; d < D; d += PANEL)  // a panel of features has all positions
-            std::copy_n(old.values + d * old.positions, count * PANEL, fresh.values + d * fresh.positions);
-    }
-}
-
 void RecurrentState::grow(size_t sequences) {
     auto larger = std::make_unique<Scratch>(sequences * stride * parts);
     std::fill_n(larger->data(), sequences * stride * parts, 0.0f);
@@ -73,12 +50,12 @@ void Program::linear(size_t out, size_t in, Weights weights, const float* bias, 
 
 void Program::attention(size_t out, size_t qkv, const Attention& a) {
     const size_t D = at(out).width / a.heads;
-    caches_.push_back(std::make_unique<KVCache>(a.kv_heads, D, a.prefix));
-    caches_.back()->make(sequences(), capacity_);
+    caches_.push_back(std::make_unique<KVCache>(pages_, a.kv_heads, D, a.prefix));
+    longest_prefix_ = std::max(longest_prefix_, a.prefix.length);
+    shortest_prefix_ = std::min(shortest_prefix_, a.prefix.length);
     const steps::Heads shared{at(qkv), a.heads, a.kv_heads, D, *caches_.back()};
     steps_.push_back(steps::remember(shared, a.cos, a.sin, a.norms));
     steps_.push_back(steps::attend(shared, at(out), a.scores, false));
-    scratch_ = std::max(scratch_, attend_scratch(a.prefix.length + capacity_, D));
 }
 
 void Program::cross_attention(size_t out, size_t q, size_t heads, float scale, Weights weights, const float* bias) {
@@ -87,7 +64,7 @@ void Program::cross_attention(size_t out, size_t q, size_t heads, float scale, W
         memory_ = std::make_unique<Buffer>(weights.inputs, false);
         keys_values_ = std::make_unique<Buffer>(weights.outputs, false);
     }
-    source_caches_.push_back(std::make_unique<KVCache>(heads, D));
+    source_caches_.push_back(std::make_unique<KVCache>(source_pages_, heads, D));
     const KVCache& caches = *source_caches_.back();
     reading_.push_back(steps::linear(false, *keys_values_, *memory_, weights, bias, Activation::none, false));
     const steps::Heads both{*keys_values_, 0, heads, D, caches};
@@ -132,11 +109,15 @@ void Program::last(size_t out, size_t in) {
 
 void Program::read(const Batch& sources, const float* memory_rc) {
     size_t longest = 1;
-    for (const Piece& piece : sources.pieces) longest = std::max(longest, piece.count);
-    for (auto& layer : source_caches_) {
-        layer->make(sources.pieces.size(), longest);
-        scratch_ = std::max(scratch_, attend_scratch(longest, layer->D));
+    std::vector<Span> spans;
+    for (const Piece& piece : sources.pieces) {
+        longest = std::max(longest, piece.count);
+        spans.push_back({piece.sequence, 0, 0, piece.count});
     }
+    for (size_t i = 0; i < source_pages_.sequences(); ++i) source_pages_.truncate(i, 0);
+    source_pages_.grow(sources.pieces.size());
+    source_pages_.reserve(spans);
+    for (auto& layer : source_caches_) scratch_ = std::max(scratch_, attend_scratch(longest, layer->D));
     memory_->reserve(sources.rows());
     keys_values_->reserve(sources.rows());
     for (size_t r = 0; r < sources.rows(); ++r)
@@ -145,12 +126,16 @@ void Program::read(const Batch& sources, const float* memory_rc) {
 }
 
 void Program::run(const Batch& batch) {
+    size_t longest = 0;
+    std::vector<Span> spans;
+    for (const Piece& piece : batch.pieces) {
+        const size_t end = piece.past + piece.count;
+        longest = std::max(longest, end);
+        spans.push_back({piece.sequence, cached(piece.past), piece.past ? shortest_prefix_ + piece.past : 0, cached(end)});
+    }
+    if (!caches_.empty()) pages_.reserve(spans);
+    for (auto& layer : caches_) scratch_ = std::max(scratch_, attend_scratch(layer->prefix.length + longest, layer->D));
     for (auto& buffer : buffers_) buffer->reserve(batch.rows(buffer->last));
-    size_t needed = 0;
-    for (const Piece& piece : batch.pieces) needed = std::max(needed, piece.past + piece.count);
-    if (needed > capacity_) grow(sequences(), std::min(positions, std::max(needed, 2 * capacity_)));
-    for (const Piece& piece : batch.pieces)
-        held_[piece.sequence] = std::max(held_[piece.sequence], piece.past + piece.count);
     walk(steps_, batch);
 }
 
@@ -178,21 +163,16 @@ void Program::walk(const Steps& steps, const Batch& batch) const {
     });
 }
 
-void Program::grow(size_t sequences, size_t capacity) {
-    for (auto& layer : caches_) {
-        layer->grow(sequences, capacity, held_);
-        scratch_ = std::max(scratch_, attend_scratch(layer->prefix.length + capacity, layer->D));
-    }
-    if (sequences > held_.size())
-        for (auto& layer : states_) layer->grow(sequences);
-    held_.resize(sequences), capacity_ = capacity;
+void Program::grow(size_t sequences) {
+    pages_.grow(sequences);
+    for (auto& layer : states_) layer->grow(sequences);
 }
 
 void Program::copy(size_t from, size_t to, size_t count) {
-    count = std::min(count, held_[from]);
-    for (auto& layer : caches_) layer->copy(from, *layer, to, count);
+    pages_.share(from, to, cached(count));
     for (auto& layer : states_) std::copy_n(layer->at(from), layer->stride * layer->parts, layer->at(to));
-    held_[to] = std::max(held_[to], count);
 }
+
+void Program::truncate(size_t sequence, size_t count) { pages_.truncate(sequence, cached(count)); }
 
 }  // namespace chainrule

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "decode/decode.hpp"
+#include "decode/pages.hpp"
 #include "runtime/memory.hpp"
 
 namespace chainrule {
@@ -66,28 +66,22 @@ struct Prefix {
     size_t length = 0;
 };
 
-// Keys and values of all sequences, or of all sources, in one layer. Positions are those of tokens; the cache of a head
-// begins with the prefix.
+// Keys and values of all sequences, or of all sources, in one layer: its part of their pages. Positions are those of
+// tokens; the cache of a head begins with the prefix.
 class KVCache {
 public:
-    KVCache(size_t heads, size_t D, Prefix prefix = {}) : heads(heads), D(D), prefix(prefix) {}
-    const size_t heads, D;
+    KVCache(Pages& pages, size_t heads, size_t D, Prefix prefix = {})
+        : D(D), prefix(prefix), pages_(pages), offset_(pages.add_layer(heads, D)) {}
+    const size_t D;
     const Prefix prefix;
 
-    void make(size_t sequences, size_t positions);  // space for this many, empty
-    // Make space for more. The first held[i] positions of sequence i stay.
-    void grow(size_t sequences, size_t positions, const std::vector<size_t>& held);
-    void copy(size_t from, const KVCache& target, size_t to, size_t count) const;  // the first positions of a sequence
     Cache at(size_t sequence, size_t head) const {
-        float* start = memory_->data() + sequence * floats() + head * (floats() / heads);
-        return {start, start + positions_ * D, positions_};
+        return {pages_.of(sequence), offset_ + head * Pages::head_floats(D)};
     }
 
 private:
-    size_t floats() const { return heads * positions_ * (D + whole_panels(D)); }  // of a sequence
-
-    size_t positions_ = 0;
-    std::unique_ptr<Scratch> memory_;
+    const Pages& pages_;
+    const size_t offset_;
 };
 
 // The state of all sequences in one recurrent layer: h, and of an LSTM c, each padded with zeros to whole panels.
@@ -128,9 +122,11 @@ struct Step {
 
 class Program {
 public:
-    Program(size_t sequences, size_t positions) : positions(positions), held_(sequences) {}
-    const size_t positions;  // of a sequence at most; memory grows as needed
-    size_t sequences() const { return held_.size(); }
+    // cache_bytes: of the pages of the KV cache at most; 0 for no limit
+    Program(size_t sequences, size_t positions, size_t cache_bytes) : positions(positions), pages_(sequences, cache_bytes) {}
+    const size_t positions;  // of a sequence at most; pages are taken as needed
+    size_t sequences() const { return pages_.sequences(); }
+    const Pages& pages() const { return pages_; }
 
     size_t buffer(size_t width);
     size_t width(size_t buffer) const { return buffers_.at(buffer)->width; }
@@ -156,9 +152,10 @@ public:
     void read(const Batch& sources, const float* memory_rc);
     size_t memory_width() const { return memory_ ? memory_->width : 0; }  // 0 if the program looks at no source
 
-    void run(const Batch& batch);
-    void grow(size_t sequences) { grow(sequences, capacity_); }  // space for more sequences
-    void copy(size_t from, size_t to, size_t count);         // the first `count` positions in the cache of a sequence
+    void run(const Batch& batch);  // throws OutOfPages before anything is computed
+    void grow(size_t sequences);   // space for more sequences
+    void copy(size_t from, size_t to, size_t count);     // the first `count` positions of a sequence, for another one too
+    void truncate(size_t sequence, size_t count);        // forget what comes after the first `count` positions
     const float* result(size_t row) const { return buffers_.back()->row(row); }  // of the buffer made last
     size_t result_width() const { return buffers_.empty() ? 0 : buffers_.back()->width; }
 
@@ -167,10 +164,10 @@ private:
 
     using Steps = std::vector<Step>;
     void walk(const Steps& steps, const Batch& batch) const;
-    void grow(size_t sequences, size_t capacity);
+    size_t cached(size_t count) const { return count ? longest_prefix_ + count : 0; }  // positions of a cache
 
-    std::vector<size_t> held_;  // positions that were written, of each sequence
-    size_t capacity_ = PANEL;   // positions in the caches of every sequence
+    Pages pages_, source_pages_{0};
+    size_t longest_prefix_ = 0, shortest_prefix_ = SIZE_MAX;
     std::vector<std::unique_ptr<Buffer>> buffers_;
     Steps steps_;
     std::vector<std::unique_ptr<KVCache>> caches_;

@@ -101,6 +101,10 @@ def kind_of(value: Any) -> str:
     return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
+class CacheFull(ChainruleError, MemoryError):
+    """A KV cache has no page left for more tokens; nothing was computed, and all it holds is as it was."""
+
+
 class UnknownName(ChainruleError, AttributeError):
     """An attribute that does not exist, with the one that does what was meant."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chainrule.distributed import each, in_order
+from chainrule.distributed import each, in_order, world
 from chainrule.errors import ConfigError, DataError, Failure
 from tests.distributed.test_communicator import needs_mpi
 from tests.distributed.together import together
@@ -82,15 +82,20 @@ def test_a_process_that_dies_is_an_error_of_its_item() -> None:
 RANKS = """
 import os
 from chainrule.distributed import each, in_order, ranks_as_workers
-from tests.distributed.test_executor import pid, square
+from tests.distributed.test_executor import pid, ranks_of_world, square
 with ranks_as_workers() as first:
     if first:
         assert list(in_order(square, [0, 1, 2, 4, 5])) == [0, 1, 4, 16, 25]
         found = sorted(each(square, [1, 2, 3, 4]), key=lambda outcome: outcome.number)
         assert [outcome.result for outcome in found] == [1, 4, None, 16] and "three" in found[2].error
         assert os.getpid() not in set(in_order(pid, range(20)))
+        assert set(in_order(ranks_of_world, range(20))) == {1}  # what a worker trains, it trains alone
         print("done")
 """
+
+
+def ranks_of_world(_: int) -> int:
+    return world().size
 
 
 def pid(_: int) -> int:

@@ -46,9 +46,8 @@ def _pretraining_rate(model: Model, training: Mapping[str, Any]) -> float:
     if own is None:
         usual = family_of(str(describe(model)["model_type"])).lr
         return pretraining_rate(usual, getattr(model.config, "n_embd", 1))
-    method = (training.get("method") or {}).get(
-        "method"
-    )  # tuned itself, at a rate that follows from another one
+    # What was tuned itself had a rate that follows from another one.
+    method = str((training.get("method") or {}).get("method"))
     return float(own) / TUNING_RATES.get(method, 1.0)
 
 

@@ -15,7 +15,7 @@ from chainrule.generate.engine.weights import check_format
 from chainrule.generate.sampling import Sampling
 from chainrule.models import LanguageModel, Model, NGram
 from chainrule.models.bert.heads import body_of
-from chainrule.runs.load import load
+from chainrule.runs.load import open_model
 from chainrule.serve.batching import Batcher, Embedder, caches_of
 from chainrule.serve.batching.drafts import Drafter, DraftModel, NgramLookup
 from chainrule.serve.constraints.tokens import TokenTree
@@ -194,12 +194,12 @@ def load_models(
         drafter = lambda vocab_size: NgramLookup()  # noqa: E731
     elif draft is not None:
         tell(draft)
-        small = load(draft)[0]
+        small = open_model(draft, to_decode=True).model
         drafter = lambda vocab_size: DraftModel(caches_of(small, weights, slots), vocab_size)  # type: ignore[arg-type]  # noqa: E731
     found = []
     for each in paths:
         tell(each.name)
-        model, tokenizer = load(each.path)
+        model, tokenizer, _ = open_model(each.path, to_decode=True)
         found.append(
             Served(each.name, model, tokenizer, weights=weights, slots=slots, queue=queue, drafter=drafter)
         )

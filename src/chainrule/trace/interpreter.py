@@ -116,6 +116,16 @@ class Interpreter:
         for node in {node for node, sequence in self.state if sequence == source}:
             self.state[node, target] = self.state[node, source]
 
+    def truncate(self, sequence: int, count: int) -> None:
+        """Forget what a sequence has read after its first `count` tokens; what remains of it is cut when it goes on."""
+        if not count:
+            for node in [node for node, other in self.state if other == sequence]:
+                del self.state[node, sequence]
+
+    def pages(self) -> tuple[int, int, int, int]:
+        """There are none."""
+        return 0, 0, 0, 0
+
     def fresh(self) -> Interpreter:
         """Another one with the same parameters, which has read nothing."""
         other = copy.copy(self)

@@ -13,7 +13,7 @@ from chainrule import io, native
 from chainrule.autograd.stored import StoredParam
 from chainrule.errors import FormatError
 from chainrule.generate import Decoder, score
-from chainrule.generate.engine.memory import footprint
+from chainrule.generate.engine.memory import PAGE, footprint
 from chainrule.generate.engine.plan import Plan
 from chainrule.generate.engine.weights import FORMATS
 from chainrule.io.loading import open_model
@@ -53,7 +53,9 @@ def test_the_formula_counts_what_a_decoder_holds(family: str, weights: str) -> N
     assert found.weights <= held(compiler.calls) <= found.weights + slack
     assert (found.token > 0) == (family in ("gpt", "llama", "neox"))
     assert (found.sequence > 0) == (family in ("rnn", "gru", "lstm"))
-    assert found.total(2, 10) == found.weights + 2 * found.sequence + 20 * found.token
+    assert found.total(2, 10) == found.weights + 2 * found.sequence + 2 * PAGE * found.token
+    pages = Decoder(model, weights).pages
+    assert pages.positions == PAGE and pages.bytes == PAGE * found.token
 
 
 def saved(folder: Path, family: str, form: str) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 CPU = "everything runs on the CPU; CHAINRULE_THREADS=2 before the command sets the number of threads"
+RANKS = "several processes train together with: mpiexec -n 4 chainrule train ... (docs/guide/cluster.md)"
 TUNED = "small parts of a model learn with chainrule tune BASE DATA --method lora, adapter, prefix or prompt"
 QUIET = (
     "there is nothing to set: results go to standard output, notes to standard error; --json is for programs"
@@ -153,8 +154,10 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     CPU: (
         "device", "gpu", "gpus", "cuda", "cpu", "mps", "num-gpus", "accelerator", "devices", "n-gpu-layers", "ngl",
         "threads", "num-threads", "workers", "num-workers", "n-jobs", "jobs", "j", "dataloader-num-workers", "compile",
-        "flash-attn", "flash-attention", "ddp", "fsdp", "deepspeed", "local-rank", "nproc-per-node", "no-cuda",
+        "flash-attn", "flash-attention", "no-cuda",
     ),
+    RANKS: ("ddp", "distributed", "nproc-per-node", "nnodes", "local-rank", "world-size", "nodes"),
+    ("--shard-optimizer",): ("fsdp", "deepspeed", "zero", "zero-stage", "shard", "zero1"),
     PLACE: (
         "data", "dataset", "train-file", "train-data", "input", "i", "model", "m", "checkpoint", "ckpt", "model-path",
         "data-path", "data-dir", "dataset-name", "corpus", "source", "folder", "dir", "path", "model-dir", "train-path",

@@ -12,11 +12,13 @@ float64 is run in NumPy, in float64.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ConfigError, DataError, ShapeError
+from chainrule import native
+from chainrule.errors import CacheFull, ConfigError, DataError, ShapeError
 from chainrule.generate.engine.plan import Plan
 from chainrule.generate.engine.program import UNLIMITED
 from chainrule.generate.engine.weights import Floats
@@ -24,8 +26,25 @@ from chainrule.models import LanguageModel
 from chainrule.types import Ids
 
 
+class Pages(NamedTuple):
+    """The pages of a decoder's KV cache; all 0 for a recurrent model, or without the extension."""
+
+    held: int
+    """In use; one that sequences share counts once."""
+    free: int | None
+    """May still be taken; None without a limit."""
+    positions: int
+    """Tokens of a page."""
+    bytes: int
+    """Of a page."""
+
+
 class Decoder:
     """A model's weights as they are now, in one of the formats of `engine.weights`, and `batch` caches.
+
+    The caches take pages of a fixed number of tokens as they grow, `cache_memory` bytes for all of them at most; what
+    does not fit raises `CacheFull` before anything is computed. Sequences that `copy` has made alike share pages until
+    one of them writes into a page.
 
     >>> import chainrule as cr
     >>> model = cr.models.GPT(cr.models.GPTConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10))
@@ -34,9 +53,12 @@ class Decoder:
     ((2, 10), (2, 10), [4, 2])
     """
 
-    def __init__(self, model: LanguageModel, weights: str = "fp32", batch: int = 1) -> None:
-        if not isinstance(batch, int) or batch < 1:
-            raise ConfigError(f"Decoder: batch is {batch!r} (must be an integer, at least 1)")
+    def __init__(
+        self, model: LanguageModel, weights: str = "fp32", batch: int = 1, *, cache_memory: int | None = None
+    ) -> None:
+        for name, value in (("batch", batch), ("cache_memory", cache_memory)):
+            if (value is not None or name == "batch") and (not isinstance(value, int) or value < 1):
+                raise ConfigError(f"Decoder: {name} is {value!r} (must be an integer, at least 1)")
         if not isinstance(model, LanguageModel):
             raise ConfigError(f"Decoder: got {type(model).__name__} (must be a language model)")
         plan = Plan(model, weights)
@@ -49,7 +71,18 @@ class Decoder:
         """Tokens that each sequence has read."""
         self.dtype = plan.dtype
         self._recurrent = plan.recurrent
-        self._engine = plan.open(batch)
+        self._limited_memory = cache_memory is not None
+        self._engine = plan.open(batch, cache_memory)
+        if (page := self.pages).free == 0:
+            least = f"must be at least a page of {page.positions} tokens, {page.bytes:,}"
+            raise ConfigError(f"Decoder: cache_memory is {cache_memory:,} bytes ({least})")
+
+    @property
+    def pages(self) -> Pages:
+        """How much of the cache is in use."""
+        held, most, positions, size = self._engine.pages()
+        limited = self._limited_memory and size > 0
+        return Pages(held, most - held if limited else None, positions, size)
 
     def prefill(
         self,
@@ -80,7 +113,9 @@ class Decoder:
         """Forget one sequence, or all."""
         if sequence is not None:
             self._check_sequence(sequence)
-        self.lengths[slice(None) if sequence is None else sequence] = 0
+        for each in range(len(self.lengths)) if sequence is None else (sequence,):
+            self._engine.truncate(each, 0)
+            self.lengths[each] = 0
 
     def truncate(self, sequence: int, length: int) -> None:
         """Forget what a sequence has read after its first `length` tokens."""
@@ -93,6 +128,7 @@ class Decoder:
         if self._recurrent and length not in (0, held):
             rule = f"must be 0 or {held}: a recurrent state cannot go back"
             raise ConfigError(f"Decoder: truncate sequence {sequence} to {length} ({rule})")
+        self._engine.truncate(sequence, length)
         self.lengths[sequence] = length
 
     def copy(self, source: int, target: int) -> None:
@@ -128,6 +164,13 @@ class Decoder:
             )
         kept = np.where(every, counts, 1)
         logits = np.empty((kept.sum(), V), self.dtype)
-        self._engine.run(logits, np.concatenate(pieces).astype(np.int32), sequences, counts, past, kept=kept)
+        tokens = np.concatenate(pieces).astype(np.int32)
+        try:
+            self._engine.run(logits, tokens, sequences, counts, past, kept=kept)
+        except RuntimeError as error:
+            if native.available() and isinstance(error, native.kernels().OutOfPages):
+                fix = "wait until a sequence ends, or give more cache_memory"
+                raise CacheFull(f"Decoder: the cache is full, {error} ({fix})") from None
+            raise
         self.lengths[sequences] += counts
         return logits

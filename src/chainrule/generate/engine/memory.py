@@ -19,6 +19,8 @@ from chainrule.models import Model
 from chainrule.trace.lower import lower
 from chainrule.trace.terms import Instruction, Unsupported
 
+PAGE = 64  # tokens of a page of the cache, as in native/decode/decode.hpp
+
 
 class Footprint(NamedTuple):
     """Bytes that a decoder holds."""
@@ -31,8 +33,8 @@ class Footprint(NamedTuple):
     """Of the state of a recurrent model, for each sequence."""
 
     def total(self, sequences: int, tokens: int) -> int:
-        """With so many sequences of so many tokens"""
-        return self.weights + sequences * (self.sequence + tokens * self.token)
+        """With so many sequences of so many tokens each, in whole pages"""
+        return self.weights + sequences * (self.sequence + -(-tokens // PAGE) * PAGE * self.token)
 
 
 def footprint(model: Model, weights: str = "fp32") -> Footprint:

@@ -45,6 +45,12 @@ class Engine(Protocol):
     def copy(self, source: int, target: int, count: int) -> None:
         """The first `count` positions of a sequence, for another one too"""
 
+    def truncate(self, sequence: int, count: int) -> None:
+        """Forget what a sequence holds after its first `count` positions"""
+
+    def pages(self) -> tuple[int, int, int, int]:
+        """Pages of the cache in use, at most (0 for no limit), positions and bytes of each; zeros without pages"""
+
     def grow(self, sequences: int) -> None:
         """Memory for more sequences"""
 
@@ -83,10 +89,10 @@ class Plan:
         inside = mode.captures or mode.interventions
         return self._compiler is not None and mode.backend == "native" and not inside
 
-    def open(self, sequences: int) -> Engine:
-        """An engine for so many sequences that hold nothing yet."""
+    def open(self, sequences: int, cache_memory: int | None = None) -> Engine:
+        """An engine for so many sequences that hold nothing yet, with at most so many bytes for the cache of all."""
         if self.compiled and self._compiler is not None:
-            engine: Engine = self._compiler.open(sequences)
+            engine: Engine = self._compiler.open(sequences, cache_memory or 0)
             return engine
         self._interpreter = self._interpreter or self._interpreted()
         return self._interpreter.fresh()

@@ -41,9 +41,9 @@ class Compiler:
             self._compile(i, step)
         self.alive.clear()
 
-    def open(self, batch: int) -> Any:
+    def open(self, batch: int, cache_bytes: int = 0) -> Any:
         """A `Program` with caches of its own for `batch` sequences; all share the weights."""
-        program = native.kernels().Program(batch, self.positions)
+        program = native.kernels().Program(batch, self.positions, cache_bytes)
         for name, arguments in self.calls:
             getattr(program, name)(*arguments)
         return program

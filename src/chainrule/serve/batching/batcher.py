@@ -230,9 +230,13 @@ class Batcher:
         self._forget(slot)
         if error is None:
             try:
-                if every := job.scores_prompt:
+                if job.scores_prompt:
                     job.prompt_scores.clear()
-                self._advance(slot, job.ids, self.caches.read([job.ids], [slot.number], [every])[0])
+                known = len(job)
+                while len(slot.seen) < known and slot.job:
+                    piece = slot.rest[:ROWS]
+                    rows = self.caches.read([piece], [slot.number], [_wants_every(slot, piece)])
+                    self._advance(slot, piece, rows[0])
                 return
             except Exception as alone:
                 error = alone

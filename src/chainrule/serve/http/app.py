@@ -215,7 +215,7 @@ def create_app(
     app = FastAPI(title="Chainrule", version=__version__, docs_url=None, redoc_url=None, lifespan=life)
     for path, (method, name, body, response) in ROUTES.items():
         app.add_api_route(
-            path, getattr(server, name), methods=[method], name=name, **documented(method, body, response)
+            path, getattr(server, name), methods=[method], name=name, **documented(path, body, response)
         )
     for file in sorted(PAGE.iterdir()):
         add_file(app, "/" if file.name == "index.html" else f"/page/{file.name}", file)
