@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chainrule.inspect.inside.compare import Comparison, compare, effect
     from chainrule.inspect.inside.edits import Edit, MeanHeads, Patch, SetPattern, Steer, ZeroHeads, edited
     from chainrule.inspect.inside.heads import HeadScores, head_scores
-    from chainrule.inspect.inside.lens import Lens, logit_lens
+    from chainrule.inspect.inside.lens import Lens, lens_of, logit_lens
     from chainrule.inspect.inside.patching import Patching, patching
     from chainrule.inspect.inside.saliency import Saliency, input_gradient, integrated_gradients
     from chainrule.inspect.inside.sites import Sites, sites
@@ -44,9 +44,9 @@ __all__ = [
     "Sites", "Spectrum", "Steer", "View", "ZeroHeads", "ablation", "anisotropy", "architecture", "attends",
     "attention_spectra", "attribute", "clusters", "compare", "concept_direction", "curve", "dead_units", "edited",
     "effect", "embedding_space", "expected_loss", "exposure", "focus", "gradient_map", "head_means", "head_scores",
-    "input_gradient", "integrated_gradients", "logit_lens", "maps", "output_entropy", "patching", "pattern",
-    "patterns", "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites", "spectrum",
-    "split_losses", "steering_vector", "strongest", "trial_step", "view"
+    "input_gradient", "integrated_gradients", "lens_of", "logit_lens", "maps", "output_entropy", "patching",
+    "pattern", "patterns", "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites",
+    "spectrum", "split_losses", "steering_vector", "strongest", "trial_step", "view"
 ]  # fmt: skip
 
 lazy.names(
@@ -67,7 +67,7 @@ lazy.names(
         "inside.compare": "Comparison compare effect",
         "inside.edits": "Edit MeanHeads Patch SetPattern Steer ZeroHeads edited",
         "inside.heads": "HeadScores head_scores",
-        "inside.lens": "Lens logit_lens",
+        "inside.lens": "Lens lens_of logit_lens",
         "inside.patching": "Patching patching",
         "inside.saliency": "Saliency input_gradient integrated_gradients",
         "inside.sites": "Sites sites",
