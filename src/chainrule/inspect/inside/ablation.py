@@ -18,8 +18,8 @@ from chainrule import ops
 from chainrule.autograd import intervene
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
+from chainrule.inspect.inside.parts import Attention
 from chainrule.inspect.inside.patching import at_once
-from chainrule.inspect.inside.sites import Attention
 from chainrule.inspect.inside.view import View, target_loss
 from chainrule.inspect.probe import evaluating
 from chainrule.nn import Layer

@@ -18,7 +18,8 @@ from chainrule.autograd import intervene
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError, kind_of
 from chainrule.inspect.inside.checks import check_network, floats, number, numbers
-from chainrule.inspect.inside.sites import Attention, Sites, sites
+from chainrule.inspect.inside.parts import Attention
+from chainrule.inspect.inside.sites import Sites, sites
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
 from chainrule.nn import Layer
 
