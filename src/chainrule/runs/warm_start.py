@@ -59,6 +59,24 @@ def load_start(path: str | Path | Start, tokenizer: Tokenizer | str | None) -> t
     return start.model, start.tokenizer
 
 
+def checked_start(
+    start: Model | str | Path | Start | None,
+    tokenizer: Tokenizer | str | None,
+    family: str,
+    vectors: object = None,
+) -> tuple[Start | None, Model | None, Tokenizer | str | None]:
+    """What a run of a family begins with, if it is not new: where it is, its model, and its tokenizer."""
+    opened = Start.open(start) if isinstance(start, str | Path) else start
+    model = opened
+    if isinstance(opened, Start):
+        model, tokenizer = load_start(opened, tokenizer)
+    assert model is None or isinstance(model, Model)
+    if model is not None:
+        check_family(model, family)
+        check_vectors(vectors)
+    return opened if isinstance(opened, Start) else None, model, tokenizer
+
+
 def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:
     """A tokenizer is asked for where there is one already."""
     said = f" is {tokenizer}, {owner} has its own (leave it out)"

@@ -155,8 +155,8 @@ def test_edits_of_one_call_follow_each_other() -> None:
 def test_refusals() -> None:
     model, ids = small("gpt")
     refused = [
-        (ConfigError, r"head of h.0.attn.packed_attention 2 \(there are 2", ZeroHeads(0, 2)),
-        (ConfigError, r"head of h.0.attn.packed_attention 5 \(there are 2", SetPattern(0, 5, np.eye(5))),
+        (ConfigError, r"head 2 of h.0.attn.packed_attention \(there are 2", ZeroHeads(0, 2)),
+        (ConfigError, r"head 5 of h.0.attn.packed_attention \(there are 2", SetPattern(0, 5, np.eye(5))),
         (ShapeError, r"a pattern \(2, 2\) for \(5, 5\)", SetPattern(0, 1, np.eye(2))),
         (ShapeError, r"a patch \(4, 16\) for \(1, 5, 16\)", Patch(0, np.zeros((4, 16)))),
         (ConfigError, r"part 'head' \(must be stream, attention", Patch(0, np.zeros((5, 16)), part="head")),

@@ -18,7 +18,7 @@ from tests.serve.http.test_app import events
 
 TEMPLATE = (
     "{% if tools %}{{ tools | tojson }}\n{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}"
-    "{% for c in m.tool_calls or [] %}{{ c.function.arguments.city }}{% endfor %}\n{% endfor %}assistant:"
+    "{% for c in m.tool_calls or [] %}{{ c.function.arguments.city }}{% endfor %}{% endfor %}assistant:"
 )
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
 CALL = {
@@ -71,7 +71,7 @@ def test_the_template_shows_tools_and_their_answers(tooled: Serving) -> None:
                                (talk, {}))
     ]  # fmt: skip
     shown = len(json.dumps(TOOLS)) + 1
-    assert tokens == [tokens[0], tokens[0] + shown, tokens[0], tokens[0] + len("assistant: Rome\ntool: no\n")]
+    assert tokens == [tokens[0], tokens[0] + shown, tokens[0], tokens[0] + len("assistant: Rometool: no")]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from chainrule.autograd import enable_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect.inside.checks import as_rows, check_network, number
+from chainrule.inspect.inside.parts import Attention, Block, Part
 from chainrule.inspect.probe import evaluating
 from chainrule.models import Model
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
@@ -36,51 +37,6 @@ def arguments(model: Layer, ids: Any) -> tuple[Any, ...]:
             raise ConfigError(f"{name}: got {len(given)} arrays of ids (must be a pair: source, target)")
         given = (given[0], None, given[1]) if len(given) == 2 else given
     return tuple(None if x is None else as_rows(x) for x in given)
-
-
-@dataclass(frozen=True)
-class Attention:
-    """One call of attention."""
-
-    call: str
-    heads: int
-    cross: bool
-    """Queries and keys are of different texts."""
-    packed: bool
-    """Its value is (B, T, H D), not (B, H, T, D)."""
-
-    @property
-    def weights(self) -> str:
-        """The call inside whose value is the attention map (B, H, T, S)."""
-        name, mark, count = self.call.partition("#")
-        return f"{name}.softmax{mark}{count}"
-
-
-@dataclass(frozen=True)
-class Part:
-    """What is added to the residual stream: the value of a call."""
-
-    name: str
-    """The layer: `h.0.attn`."""
-    kind: str
-    """embedding, attention, cross_attention or mlp"""
-    call: str
-    sum: str
-    """The call that adds it: its value is the stream afterwards."""
-    attention: Attention | None = None
-
-
-@dataclass(frozen=True)
-class Block:
-    """One numbered layer along the stream."""
-
-    name: str
-    stream: str
-    """The call whose value is the stream after the block."""
-    attentions: tuple[Attention, ...] = ()
-    neurons: str | None = None
-    """The call whose value the MLP's last matrix reads."""
-    recurrent: str | None = None
 
 
 @dataclass(eq=False)
