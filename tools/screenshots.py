@@ -63,7 +63,8 @@ def shoot(browser: Any, url: str, path: Path, theme: str, width: int, height: in
     page.wait_for_timeout(2500)
     page.screenshot(path=str(path), full_page=whole)
     page.close()
-    small(path)
+    if not whole:
+        small(path)
 
 
 def small(path: Path) -> None:

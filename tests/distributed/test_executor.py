@@ -14,7 +14,7 @@ import pytest
 from chainrule.distributed import each, in_order, world
 from chainrule.errors import ConfigError, DataError, Failure
 from tests.distributed.test_communicator import needs_mpi
-from tests.distributed.together import together
+from tests.distributed.together import start, together
 
 
 def square(x: int) -> int:
@@ -133,6 +133,29 @@ if __name__ == "__main__":
         "KeyboardInterrupt\n"
     )  # of the program, not of workers
     assert sorted(path.name for path in tmp_path.glob("?")) == ["a", "b"]
+
+
+@needs_mpi
+def test_an_interrupt_ends_all_ranks(tmp_path: Path) -> None:
+    """`mpiexec` sends it to all; what was not begun does not begin."""
+    program = f"""
+from pathlib import Path
+from chainrule.distributed import each, ranks_as_workers
+from tests.distributed.test_executor import slow
+with ranks_as_workers() as first:
+    if first:
+        list(each(slow, [Path({str(tmp_path)!r}) / name for name in "abcdefgh"]))
+"""
+    process = start(3, "-c", program)
+    try:
+        while len(list(tmp_path.glob("*.begun"))) < 2 and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode != 0
+    assert len(list(tmp_path.glob("?"))) == len(list(tmp_path.glob("*.begun"))) == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

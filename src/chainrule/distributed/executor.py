@@ -94,13 +94,19 @@ def ranks_as_workers() -> Iterator[bool]:
         return
     from mpi4py.futures import MPICommExecutor
 
-    with apart(), MPICommExecutor(ranks.comm, root=0) as pool:
+    if not ranks.first:  # `mpiexec` sends Ctrl-C to all: here it ends the item at hand
+        signal.signal(signal.SIGINT, lambda *_: _stopping.set())
+    with apart(), MPICommExecutor(ranks.comm, root=0) as opened:
+        pool: Any = opened
         if pool is None:
             yield False
             return
         _ranks.append(pool)
         try:
             yield True
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
         finally:
             _ranks.remove(pool)
 
@@ -157,12 +163,11 @@ class _Pool:
         self.workers_end.close()
 
     def submit(self, work: Callable[[Any], T], number: int, item: Any) -> Future[Outcome[T]]:
-        run = _attempt if self.ranks is not None else _interruptible
         try:
-            return self.executor.submit(run, work, number, item)
+            return self.executor.submit(_interruptible, work, number, item)
         except BrokenProcessPool:
             self._open()
-            return self.executor.submit(run, work, number, item)
+            return self.executor.submit(_interruptible, work, number, item)
 
     def outcome(
         self, work: Callable[[Any], T], number: int, item: Any, future: Future[Outcome[T]]
@@ -204,18 +209,21 @@ def _begin(threads: int, parent: int, other_end: Any) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-# In a process of the pool: nothing else begins; an item is under way.
+# In a process of the pool, or a rank that works: nothing else begins; an item is under way.
 _stopping, _working = threading.Event(), threading.Event()
 
 
 def _interruptible(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
-    """The item, in a process of the pool, which can be interrupted while it works."""
+    """The item, in a process of the pool or a rank, which can be interrupted while it works."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     _working.set()
     try:
         if _stopping.is_set():
             raise KeyboardInterrupt
         return _attempt(work, number, item)
+    except KeyboardInterrupt:
+        _stopping.set()
+        raise
     finally:
         _working.clear()
         signal.signal(signal.SIGINT, before)

@@ -11,25 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOCAL = ("127.0.0.1", "localhost", "[::1]")
-POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        *(f"{kind}-src 'self'" for kind in ("script", "style", "connect", "font")),
-        "img-src 'self' data: blob:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ]
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",
-}
+from chainrule.serve.http.gate import SECURITY, host_name
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+HEADERS = {**SECURITY, "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-cache"}
 
 
 class Guard:
@@ -54,8 +39,8 @@ class Guard:
 
 def _refusal(request: Request) -> str:
     host = request.headers.get("host", "")
-    name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
-    if name.lower() not in LOCAL:
+    name = host_name(host)
+    if name not in LOCAL:
         return f"host {name[:60]!r}: not this machine (must be one of {', '.join(LOCAL)})"
     if request.method in ("GET", "HEAD"):
         return ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from chainrule.errors import ConfigError
 
-PACKAGED = Path(__file__).parents[1] / "derivations"  # in an installed wheel (pyproject.toml puts them there)
+PACKAGED = Path(__file__).parents[1] / "derivations"  # in an installed wheel (native/CMakeLists.txt puts them there)
 CHECKOUT = Path(__file__).parents[4] / "docs" / "derivations"
 INLINE = re.compile(
     r"(?P<math>\$[^$]+\$)|(?P<code>`[^`]+`)|(?P<bold>\*\*.+?\*\*)|(?P<em>(?<!\w)\*[^*]+\*)|(?P<link>\[[^\]]+\]\([^)]+\))"

@@ -26,13 +26,14 @@ export async function headsCard({ state, given }) {
 
 export async function architectureCard({ given }) {
   const found = await ask(`/api/microscope/architecture?${given({ text: null, off: null })}`);
-  const most = Math.max(...found.blocks.map((block) => block.parameters), 1);
   const outside = found.nodes.filter((node) => !node.block);
+  const around = outside.reduce((sum, node) => sum + node.parameters, 0);
+  const most = Math.max(...found.blocks.map((block) => block.parameters), around, 1);
   const table = (nodes) => h("div.scroll", h("table.plain", h("thead", h("tr", h("th", "layer"), h("th", "op"), h("th", "shape"), h("th.num", "parameters"), h("th.num", "FLOPs"))),
     h("tbody", nodes.map((node) => h("tr", h("td.mono.small", node.layer || "–"), h("td", h("a", { href: `/calculus/ops/${node.op}`, data: { link: "" } }, h("code", node.op))), h("td.mono.small", `(${node.shape.join(", ")})`), h("td.num", node.parameters ? count(node.parameters) : ""), h("td.num", node.flops ? count(node.flops) : ""))))));
   const section = (name, nodes, parameters) => h("details.block", h("summary", h("b.mono", name), h("span.meter", h("span", { css: { width: `${(100 * parameters) / most}%` } })), h("span.num", `${count(parameters)} parameters`)), table(nodes));
   return h("section.card.stack", h("h2", "What it is made of"),
     h("p.soft", `${found.model} with `, h("b", { data: { parameters: String(found.parameters) } }, count(found.parameters)), ` parameters; ${count(found.flops)} FLOPs for a few tokens. Every op leads to its derivation.`),
-    h("div.blocks", outside.length ? section("around the blocks", outside, outside.reduce((sum, node) => sum + node.parameters, 0)) : null,
+    h("div.blocks", outside.length ? section("around the blocks", outside, around) : null,
       found.blocks.map((block) => section(block.name, block.nodes.map((id) => found.nodes[id]), block.parameters))));
 }
