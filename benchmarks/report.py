@@ -82,9 +82,9 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def page(name: str, table: Table, machine: str) -> str:
-    """The file of one benchmark."""
-    command = f"Written by `make bench ONLY={name}`; a new run replaces this file. {machine}"
+def page(name: str, table: Table, machine: str, command: str = "") -> str:
+    """The file of one benchmark; without a `command`, one of `make bench`."""
+    command = f"Written by `{command or f'make bench ONLY={name}'}`; a new run replaces this file. {machine}"
     blocks = [f"# {table.title}", command, table.about, markdown(table.header, table.rows), *table.notes]
     return "\n\n".join(blocks) + "\n"
 

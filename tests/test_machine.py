@@ -80,3 +80,18 @@ def test_same_bits_for_any_number_of_threads(tmp_path: Path) -> None:
         return done.stdout.splitlines()[-1]
 
     assert last_line("1") == last_line("2") == last_line("4")
+
+
+@pytest.mark.parametrize("kind", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_a_limit_of_the_process_is_its_memory(kind: str) -> None:
+    limit = 3 << 29
+    code = f"""
+import resource
+from chainrule.machine import memory
+there = memory()
+resource.setrlimit(resource.{kind}, ({limit}, resource.RLIM_INFINITY))
+print(there, memory())
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    there, limited = map(int, said.split())
+    assert limited == min(there, limit)

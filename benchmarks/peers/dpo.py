@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.harness import Program, Unavailable, faster, progress, race, started
-from benchmarks.peers.steps import SIZES, headline
+from benchmarks.peers.steps import SIZES, headline, torch_program
 from benchmarks.report import Table, bold, middle_and_best
 
 CONFIGS = ("a", "b")  # of steps.py; a batch of n windows is n / 2 pairs
@@ -71,7 +71,7 @@ def one_size(config: str, threads: int, rounds: int, count: int, table: Table) -
     progress(f"DPO step {config}: starting 3 programs")
     arguments = ("--config", config, "--threads", threads)
     ours = Program("Chainrule", "benchmarks.peers.dpo_chainrule", *arguments)
-    peers, reasons = started(torch_program(mode, *arguments) for mode in ("eager", "compiled"))
+    peers, reasons = started(torch_program("dpo_torch", mode, *arguments) for mode in ("eager", "compiled"))
     if not peers:
         raise Unavailable("; ".join(sorted(reasons)))
     table.notes += [f"Not measured: {reason}." for reason in sorted(reasons)]
@@ -89,9 +89,3 @@ def one_size(config: str, threads: int, rounds: int, count: int, table: Table) -
     )  # fmt: skip
     L, _, C, T, B, _ = SIZES[config]
     table.headlines.append(headline(f"DPO step, GPT {L} × {C}, {B // 2} pairs of {T}", mine, others))
-
-
-def torch_program(mode: str, *arguments: object) -> Callable[[], Program]:
-    return lambda: Program(
-        f"PyTorch {mode}", "benchmarks.peers.dpo_torch", *arguments, "--mode", mode, keep_pages=True
-    )

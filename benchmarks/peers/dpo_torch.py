@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from benchmarks.harness import serve_unavailable
 from benchmarks.peers.dpo import BETA, pairs
-from benchmarks.peers.step_torch import GPT, IMPORTED
-from benchmarks.peers.steps import SIZES, serve_steps, worker_arguments
+from benchmarks.peers.step_torch import GPT, worker
 
 
 class Policy(GPT):
@@ -29,38 +29,17 @@ class Policy(GPT):
         return -F.logsigmoid(BETA * (rewards[:, 0] - rewards[:, 1])).mean()
 
 
-def main() -> None:
-    parser = worker_arguments(__doc__)
-    parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
-    L, H, C, T, _, V = SIZES[args.config]
-    model = Policy(L, H, C, T, V)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=1e-5, betas=(0.9, 0.95), weight_decay=0.0, fused=True
-    )
-    run = torch.compile(model) if args.mode == "compiled" else model
-    batch = pairs(args.config)
-
-    def step() -> float:
+def batches(config: str) -> Iterator[tuple[Tensor, ...]]:
+    """Pairs with the reference's log-probabilities; the prompt does not count."""
+    batch = pairs(config)
+    while True:
         ids, prompt, reference = batch()
         rows = torch.from_numpy(ids)
         inputs, targets = rows[:, :, :-1], rows[:, :, 1:]
         counts = torch.ones(targets.shape)
         counts[:, :, : prompt - 1] = 0
-        optimizer.zero_grad(set_to_none=True)
-        loss = run(inputs, targets, counts, torch.from_numpy(reference))
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        return loss.item()
-
-    try:
-        serve_steps(step, args.config, IMPORTED)
-    except torch._dynamo.exc.BackendCompilerFailed as error:
-        serve_unavailable(f"PyTorch cannot compile here: {str(error).splitlines()[0]}")
+        yield inputs, targets, counts, torch.from_numpy(reference)
 
 
 if __name__ == "__main__":
-    main()
+    worker(__doc__, Policy, batches, lr=1e-5, weight_decay=0.0)

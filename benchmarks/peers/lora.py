@@ -8,10 +8,8 @@ lora_chainrule.py and lora_torch.py are the two programs; tests/peers/test_peft.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from benchmarks.harness import Program, Unavailable, faster, progress, race, started
-from benchmarks.peers.steps import NAMES, ROUNDS, headline
+from benchmarks.peers.steps import NAMES, ROUNDS, headline, torch_program
 from benchmarks.report import Table, bold, middle_and_best
 
 RANK = 8
@@ -31,7 +29,9 @@ def measure(threads: int, quick: bool) -> Table:
         progress(f"LoRA step {config}: starting programs")
         arguments = ("--config", config, "--threads", threads)
         ours = Program("Chainrule", "benchmarks.peers.lora_chainrule", *arguments)
-        peers, reasons = started(torch_program(mode, *arguments) for mode in ("eager", "compiled"))
+        peers, reasons = started(
+            torch_program("lora_torch", mode, *arguments) for mode in ("eager", "compiled")
+        )
         if not peers:
             raise Unavailable("; ".join(sorted(reasons)))
         table.notes += [f"Not measured: {reason}." for reason in sorted(reasons)]
@@ -50,9 +50,3 @@ def measure(threads: int, quick: bool) -> Table:
         )  # fmt: skip
         table.headlines.append(headline(f"LoRA step, {NAMES[config]}", mine, others))
     return table
-
-
-def torch_program(mode: str, *arguments: object) -> Callable[[], Program]:
-    return lambda: Program(
-        f"PyTorch {mode}", "benchmarks.peers.lora_torch", *arguments, "--mode", mode, keep_pages=True
-    )

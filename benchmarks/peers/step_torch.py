@@ -1,8 +1,12 @@
-"""The PyTorch side of steps.py, as a user would write it: eager or compiled, fp32 or bf16 autocast."""
+"""The PyTorch side of steps.py, as a user would write it: eager or compiled, fp32 or bf16 autocast.
+
+That of lora.py and of dpo.py is made of it too.
+"""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -51,29 +55,39 @@ class GPT(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-def main() -> None:
-    parser = worker_arguments(__doc__)
+def worker(
+    description: str | None,
+    made: Callable[..., nn.Module] = GPT,
+    batches: Callable[[str], Iterator[tuple[Tensor, ...]]] | None = None,
+    *,
+    lr: float = 3e-4,
+    weight_decay: float = 0.1,
+) -> None:
+    """Serve steps of the model that is `made` of sizes, on the inputs of `batches`, for a config."""
+    parser = worker_arguments(description)
     parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     L, H, C, T, _, V = SIZES[args.config]
-    model = GPT(L, H, C, T, V)
-    matrices = [p for p in model.parameters() if p.ndim == 2]
-    vectors = [p for p in model.parameters() if p.ndim == 1]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), fused=True)
+    model = made(L, H, C, T, V)
+    learned = [p for p in model.parameters() if p.requires_grad]
+    matrices, vectors = ([p for p in learned if p.ndim == n] for n in (2, 1))
+    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(
+        [group for group in groups if group["params"]], lr=lr, betas=(0.9, 0.95), fused=True
+    )
     run = torch.compile(model) if args.mode == "compiled" else model
-    batch = windows(args.config)
+    given = (batches or next_words)(args.config)
 
     def step() -> float:
-        ids = torch.from_numpy(batch())
+        inputs = next(given)
         optimizer.zero_grad(set_to_none=True)
         half = args.dtype == "bf16"
         with torch.autocast("cpu", dtype=torch.bfloat16) if half else contextlib.nullcontext():
-            loss = run(ids[:, :-1], ids[:, 1:])
+            loss = run(*inputs)
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
         return loss.item()
 
@@ -83,5 +97,13 @@ def main() -> None:
         serve_unavailable(f"PyTorch cannot compile here: {str(error).splitlines()[0]}")
 
 
+def next_words(config: str) -> Iterator[tuple[Tensor, ...]]:
+    """Windows, and what follows each token."""
+    batch = windows(config)
+    while True:
+        ids = torch.from_numpy(batch())
+        yield ids[:, :-1], ids[:, 1:]
+
+
 if __name__ == "__main__":
-    main()
+    worker(__doc__)

@@ -83,7 +83,7 @@ def one_size(
     progress(f"training step {config} in {dtype}: starting {1 + len(modes)} programs")
     arguments = ("--config", config, "--dtype", dtype, "--threads", threads)
     ours = Program("Chainrule", "benchmarks.peers.step_chainrule", *arguments)
-    peers, reasons = started(torch_program(mode, *arguments) for mode in modes)
+    peers, reasons = started(torch_program("step_torch", mode, *arguments) for mode in modes)
     if not peers:
         raise Unavailable("; ".join(sorted(reasons)))
     table.notes += [f"Not measured: {reason}." for reason in sorted(reasons)]
@@ -122,9 +122,10 @@ def headline(work: str, mine: Measured, others: list[Measured]) -> Row:
     )
 
 
-def torch_program(mode: str, *arguments: object) -> Callable[[], Program]:
+def torch_program(module: str, mode: str, *arguments: object) -> Callable[[], Program]:
+    """A program of PyTorch, to be started: step_torch, lora_torch or dpo_torch, eager or compiled."""
     return lambda: Program(
-        f"PyTorch {mode}", "benchmarks.peers.step_torch", *arguments, "--mode", mode, keep_pages=True
+        f"PyTorch {mode}", f"benchmarks.peers.{module}", *arguments, "--mode", mode, keep_pages=True
     )
 
 

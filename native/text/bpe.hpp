@@ -105,6 +105,8 @@ class BpeTrainer {
 public:
     BpeTrainer(std::shared_ptr<const Classes> classes, Pattern pattern);
     void add(const std::vector<Span>& texts);  // counts their words
+    void add(const WordCounts& counted) { counts_.add(counted); }
+    WordCounts counts() const { return counts_.total(); }
     // Up to `limit` merges of pairs that occur at least `least` times. Tokens 0 to 255 are `bytes_in_order`.
     std::vector<Merge> train(const uint8_t* bytes_in_order, size_t limit, int64_t least) const;
 

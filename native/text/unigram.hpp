@@ -46,6 +46,10 @@ struct UnigramSettings {
 class UnigramTrainer {
 public:
     void add(std::string_view text);
+    void add(const WordCounts& counted) {
+        for (uint32_t i = 0; i < counted.words.size(); ++i) units_.add(counted.words.key(i), counted.counts[i]);
+    }
+    const WordCounts& counts() const { return units_; }
     UnigramPieces train(const UnigramSettings& settings) const;
 
 private:

@@ -41,6 +41,12 @@ public:
         });
     }
 
+    // Words that were counted elsewhere.
+    void add(const WordCounts& counted) {
+        FreeList<WordCounts>::Handle counts(counts_);
+        for (uint32_t i = 0; i < counted.words.size(); ++i) (*counts).add(counted.words.key(i), counted.counts[i]);
+    }
+
     // In no particular order; training must not depend on it.
     WordCounts total() const {
         WordCounts all;

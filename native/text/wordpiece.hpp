@@ -92,6 +92,8 @@ class WordPieceTrainer {
 public:
     WordPieceTrainer(std::shared_ptr<const BertTable> table, std::string prefix);
     void add(const std::vector<Span>& texts);
+    void add(const WordCounts& counted) { counts_.add(counted); }
+    WordCounts counts() const { return counts_.total(); }
     std::vector<std::string> alphabet() const;  // the characters as pieces, sorted
     // The tokens of up to `limit` merges of pairs that occur `least` times or more; with 0 the bound falls, see
     // src/chainrule/text/training/wordpiece.py.

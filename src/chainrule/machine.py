@@ -71,8 +71,10 @@ def check_memory(parameters: int) -> None:
 
 
 def memory() -> int:
-    """Memory of this machine in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Memory of this machine in bytes, or what this process may take of it (`ulimit -v`, `ulimit -d`)."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    return min([there, *(limit for limit in limits if limit != resource.RLIM_INFINITY)])
 
 
 def peak_memory() -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd import Op, Tensor, tape
+from chainrule.autograd import Op, Tensor, backward, tape
 from chainrule.autograd.mode import mode
 
 
@@ -510,3 +510,33 @@ def test_the_engine_alone_opens_the_ops_when_the_first_is_called() -> None:
     code = "from chainrule.autograd import Tensor; print((Tensor([1.0]) + 1).data)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[2.]"
+
+
+def test_each_leaf_is_reported_when_its_gradient_is_complete() -> None:
+    first, second, unused = (cr.Param(np.full(3, value, np.float32)) for value in (2.0, 3.0, 4.0))
+    seen: list[tuple[str, list[float]]] = []
+
+    def done(tensor: Tensor) -> None:
+        seen.append(("first" if tensor is first else "second", tensor.grad.tolist()))
+
+    hidden = cr.ops.mul(first, 5.0)  # the earlier it is used, the later its gradient is complete
+    loss = cr.ops.mul(cr.ops.mul(hidden, second), first).sum()
+    backward([(loss, None)], done=done)
+    assert [name for name, _ in seen] == ["second", "first"]
+    assert dict(seen) == {"first": first.grad.tolist(), "second": second.grad.tolist()}
+    assert unused.grad is None
+
+
+def test_a_leaf_that_a_recomputation_may_reach_is_reported_after_it() -> None:
+    inside, both = (cr.Param(np.full(3, value, np.float32)) for value in (2.0, 3.0))
+    seen: list[tuple[Tensor, list[float]]] = []
+    x = Tensor(np.ones(3, np.float32), requires_grad=True)
+    hidden = cr.checkpoint(lambda t: t * inside * both, x)
+    loss = cr.ops.mul(hidden, both).sum()  # its gradient comes from here first, then from inside
+    backward([(loss, None)], done=lambda tensor: seen.append((tensor, tensor.grad.tolist())))
+    assert {id(tensor) for tensor, _ in seen} == {id(x), id(both)}
+    assert all(grad == tensor.grad.tolist() for tensor, grad in seen)
+    both.register_hook(lambda grad: 2 * grad)  # called with the whole gradient, at the end
+    seen.clear()
+    backward([(cr.ops.mul(x, both).sum(), None)], done=lambda tensor: seen.append((tensor, [])))
+    assert [tensor for tensor, _ in seen] == [x]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import Batches, Document, DocumentBatches, PackedBatches, Shards, Split, build
+from chainrule.data.read import documents as reading
 from chainrule.errors import ChainruleError, ConfigError, DataError, FormatError
 from chainrule.text import CharTokenizer, UnigramTokenizer, WordPieceTokenizer
 
@@ -44,6 +45,27 @@ def test_what_was_written_is_read(folder: Path) -> None:
         assert meta["characters"] == meta["bytes"] == len(part.ids) - len(part)
     assert sorted(found) == sorted(TEXTS)
     assert shards.meta["sources"] == {"test": 200} and shards.meta["end"] == TOKENIZER.encode("\n")[0]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_workers_write_the_same_files(folder: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "BATCH", 500)  # characters: 12 batches
+    out = folder.with_name("by-workers")
+    build(out, documents(), TOKENIZER, split=Split(0.2, 0.1), workers=workers)
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == sorted(path.name for path in out.iterdir())
+    assert all((out / name).read_bytes() == (folder / name).read_bytes() for name in names)
+
+
+def test_a_text_that_workers_cannot_encode_is_refused_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BATCH", 500)
+    refused = "unknown character 'Ж'"
+    for workers in (1, 2):
+        with pytest.raises(DataError, match=refused):
+            build(tmp_path / "shards", documents([*TEXTS, "Ж"]), TOKENIZER, workers=workers)
+        assert list(tmp_path.iterdir()) == []
 
 
 @settings(max_examples=25)

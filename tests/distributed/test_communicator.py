@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from chainrule.distributed import Communicator, world
+from chainrule.distributed import Communicator, everyone, world
 from chainrule.errors import ConfigError
 from tests.distributed.together import MPIEXEC, together
 
@@ -52,9 +52,9 @@ def test_a_process_alone_changes_nothing() -> None:
 def test_without_mpi4py_the_fix_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PMI_SIZE", "2")
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    world.cache_clear()
+    everyone.cache_clear()
     try:
         with pytest.raises(ConfigError, match=r"pip install \'chainrule\[mpi\]\'"):
             world()
     finally:
-        world.cache_clear()
+        everyone.cache_clear()

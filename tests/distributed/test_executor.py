@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from chainrule.distributed import each, in_order
+from chainrule.distributed import each, in_order, world
 from chainrule.errors import ConfigError, DataError, Failure
 from tests.distributed.test_communicator import needs_mpi
-from tests.distributed.together import together
+from tests.distributed.together import start, together
 
 
 def square(x: int) -> int:
@@ -82,15 +82,20 @@ def test_a_process_that_dies_is_an_error_of_its_item() -> None:
 RANKS = """
 import os
 from chainrule.distributed import each, in_order, ranks_as_workers
-from tests.distributed.test_executor import pid, square
+from tests.distributed.test_executor import pid, ranks_of_world, square
 with ranks_as_workers() as first:
     if first:
         assert list(in_order(square, [0, 1, 2, 4, 5])) == [0, 1, 4, 16, 25]
         found = sorted(each(square, [1, 2, 3, 4]), key=lambda outcome: outcome.number)
         assert [outcome.result for outcome in found] == [1, 4, None, 16] and "three" in found[2].error
         assert os.getpid() not in set(in_order(pid, range(20)))
+        assert set(in_order(ranks_of_world, range(20))) == {1}  # what a worker trains, it trains alone
         print("done")
 """
+
+
+def ranks_of_world(_: int) -> int:
+    return world().size
 
 
 def pid(_: int) -> int:
@@ -128,6 +133,29 @@ if __name__ == "__main__":
         "KeyboardInterrupt\n"
     )  # of the program, not of workers
     assert sorted(path.name for path in tmp_path.glob("?")) == ["a", "b"]
+
+
+@needs_mpi
+def test_an_interrupt_ends_all_ranks(tmp_path: Path) -> None:
+    """`mpiexec` sends it to all; what was not begun does not begin."""
+    program = f"""
+from pathlib import Path
+from chainrule.distributed import each, ranks_as_workers
+from tests.distributed.test_executor import slow
+with ranks_as_workers() as first:
+    if first:
+        list(each(slow, [Path({str(tmp_path)!r}) / name for name in "abcdefgh"]))
+"""
+    process = start(3, "-c", program)
+    try:
+        while len(list(tmp_path.glob("*.begun"))) < 2 and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode != 0
+    assert len(list(tmp_path.glob("?"))) == len(list(tmp_path.glob("*.begun"))) == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -106,3 +106,11 @@ def test_maps_of_attention_with_distances() -> None:
     (found,) = maps(body, np.array([[1, 2, 3, 4]])).values()
     np.testing.assert_allclose(found[0, 0, 1:], np.eye(4)[:3], atol=1e-6)
     np.testing.assert_allclose(found[0, 1], np.full((4, 4), 0.25), atol=1e-6)
+
+
+def test_maps_of_an_encoder_decoder() -> None:
+    model = cr.models.make("t5", n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
+    found = maps(model, ([1, 2, 3, 4], [5, 6]))
+    assert [A.shape for A in found.values()] == [(1, 2, 4, 4), (1, 2, 2, 2), (1, 2, 2, 4)]
+    for A in found.values():
+        assert np.allclose(A.sum(-1), 1, atol=1e-5)

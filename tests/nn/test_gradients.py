@@ -152,6 +152,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...] | np.ndarray]] =
     "lora": (lambda: trained_lora(), (4, 5)),
     "packed lora": (lambda: trained_packed_lora(), (4, 5)),
     "prefix": (Prefixed, (2, 2, 4, 3)),
+    "rows of tokens": (lambda: disturbed(nn.TokenRows(nn.Embedding(5, 3), [4, 1])), IDS),
     "soft prompt": (lambda: disturbed(nn.SoftPrompt(nn.Embedding(5, 3), 2)), IDS),
     "adapter": (lambda: disturbed(nn.Adapter(6, 3, activation="gelu")), (2, 4, 6)),
     "adapted": (

@@ -158,6 +158,11 @@ def prefix(w: Weights, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return before(w["keys"], k), before(w["values"], v)
 
 
+def token_rows(w: Weights, ids: Tensor) -> Tensor:
+    table = w["base.weight"].index_copy(0, torch.tensor([4, 1]), w["token_rows"])
+    return F.embedding(ids, table)
+
+
 def soft_prompt(w: Weights, ids: Tensor) -> Tensor:
     return before(w["prompt"], F.embedding(ids, w["base.weight"]))
 
@@ -352,6 +357,7 @@ CASES: dict[str, Case] = {
         ((2, 3, 5),),
     ),
     "KeyValuePrefix": Case(lambda: nn.KeyValuePrefix(3, 2, 4), prefix, ((2, 2, 5, 4), (2, 2, 5, 4))),
+    "TokenRows": Case(lambda: nn.TokenRows(nn.Embedding(11, 6), [4, 1]), token_rows, (IDS,)),
     "SoftPrompt": Case(lambda: nn.SoftPrompt(nn.Embedding(11, 6), 3), soft_prompt, (IDS,)),
     "LearnedPositions": Case(
         lambda: nn.LearnedPositions(9, 6), lambda w, x: x + w["weight"][:7], ((2, 7, 6),)

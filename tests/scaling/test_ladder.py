@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from chainrule.data import Corpus
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import GPT, GPTConfig, NeuralNGram, NeuralNGramConfig
 from chainrule.scaling.ladder import Ladder
-from chainrule.scaling.ladder_networks import FAMILIES, multiply_adds
+from chainrule.scaling.ladder_networks import FAMILIES, Family, multiply_adds
 from chainrule.scaling.rungs import LadderConfig, Rung, table
 
 # Every sentence is one of a few, so more context is worth something at once.
@@ -50,8 +51,24 @@ def test_every_rung_is_climbed_and_networks_learn(ladder: Ladder) -> None:
     assert told[-1] == 1.0
 
 
-def test_the_same_seeds_give_the_same_bits(ladder: Ladder) -> None:
-    assert ladder.trained(FAMILIES[1]).bits_per_byte == ladder.trained(FAMILIES[1]).bits_per_byte
+def test_workers_climb_the_same_rungs_and_a_lost_network_costs_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    short = dataclasses.replace(SMALL, steps=4)
+    ladder, failed = Ladder(Corpus("sentences", "test", TEXT), short), []
+    alone = [dataclasses.replace(rung, seconds=0) for rung in ladder.climb()]
+    shared = [dataclasses.replace(rung, seconds=0) for rung in ladder.climb(workers=2)]
+    assert shared == alone and len(alone) == 3 + len(FAMILIES)
+    monkeypatch.setattr(Ladder, "fitting", _without_the_gru)
+    found = list(ladder.climb(failed=failed.append))
+    assert [rung.title for rung in found] == [rung.title for rung in alone if rung.title != "GRU"]
+    assert failed == [f"GRU, seed {seed}: no room for it" for seed in range(2)]
+
+
+def _without_the_gru(ladder: Ladder, family: Family) -> Any:
+    if family.title == "GRU":
+        raise DataError("no room for it")
+    return family.largest(ladder.config.params, ladder.tokenizer.vocab_size)
 
 
 def test_a_family_grows_to_the_last_step_that_fits(ladder: Ladder) -> None:

@@ -43,13 +43,15 @@ class Uneven(Batches):
         return inputs, targets
 
 
-def trainer(*, family: str = "gpt", alone: bool = False, overlap: bool = True, **options: Any) -> Trainer:
+def trainer(
+    *, family: str = "gpt", alone: bool = False, overlap: bool = True, rows: int = 7, **options: Any
+) -> Trainer:
     """A new one, always with the same weights; `alone`, as one process would make it."""
     cr.seed(1)
     sizes: dict[str, Any] = {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 8, "vocab_size": 12}
     model = make(family, **sizes | ({"dropout": 0.1} if family == "gpt" else {}))
-    defaults: dict[str, Any] = {"max_steps": 5, "batch_size": 7, "warmup": 0, "lr": 1e-2, "clip": 0.3}
-    batches = Uneven(IDS, batch_size=7, block_size=8, seed=0)
+    defaults: dict[str, Any] = {"max_steps": 5, "batch_size": rows, "warmup": 0, "lr": 1e-2, "clip": 0.3}
+    batches = Uneven(IDS, batch_size=rows, block_size=8, seed=0)
     made = Trainer(
         model, batches, [batches.batch(n) for n in range(100, 103)], TrainConfig(**defaults | options)
     )
@@ -130,6 +132,17 @@ def token_weighted() -> None:
     np.testing.assert_allclose(weights(many), weights(one), atol=2e-5)
     one.model.eval()
     np.testing.assert_allclose(many.evaluate(), one.model.mean_loss(one.eval_batches), rtol=2e-5)
+
+
+def fewer_rows_than_ranks() -> None:
+    """A rank without rows takes part all the same."""
+    rows = world().size - 1
+    one = trainer(alone=True, accumulate=rows, rows=rows)
+    many = trainer(rows=rows), trainer(rows=rows, shard_optimizer=True)
+    expected = steps(one)
+    for made in many:
+        np.testing.assert_allclose(steps(made), expected, rtol=2e-5)
+        same_everywhere(weights(made))
 
 
 def clipping() -> None:
@@ -221,8 +234,8 @@ def whole_run() -> None:
 
 
 CHECKS = (
-    overlap, recompute, sharded, sharding_changes, token_weighted, clipping, running_mean, loss_scale, on_nan, doctor,
-    whole_run,
+    overlap, recompute, sharded, sharding_changes, token_weighted, fewer_rows_than_ranks, clipping, running_mean,
+    loss_scale, on_nan, doctor, whole_run,
 )  # fmt: skip
 
 

@@ -144,6 +144,8 @@ void bind_bpe(nb::module_& m) {
             new (self) BpeTrainer(std::move(classes), checked);
         }, "classes"_a, "pattern"_a)
         .def("add", &add_bytes, "texts"_a, "ends"_a.noconvert())
+        .def("counts", &counts_of<BpeTrainer>)
+        .def("add_counts", &add_counts<BpeTrainer>, "words"_a, "ends"_a.noconvert(), "counts"_a.noconvert())
         .def("train", &train, "bytes_in_order"_a, "limit"_a, "least"_a);
     m.def("textbook_bpe_encoder", &make_textbook_encoder, nb::rv_policy::take_ownership, "classes"_a,
           "characters"_a.noconvert(), "merges"_a.noconvert(), "end"_a, "unknown"_a);

@@ -82,6 +82,36 @@ nb::object as_array(std::vector<Scalar>&& values, size_t columns = 0) {
     return nb::cast(nb::ndarray<nb::numpy, Scalar>(kept->data(), columns ? 2 : 1, shape, owner));
 }
 
+// What a trainer has counted: the words joined, where each ends, and the counts.
+template <class Trainer>
+nb::tuple counts_of(const Trainer& trainer) {
+    std::string words;
+    std::vector<int64_t> ends, counts;
+    without_gil([&] {
+        const WordCounts& all = trainer.counts();
+        for (uint32_t i = 0; i < all.words.size(); ++i) {
+            words += all.words.key(i);
+            ends.push_back(static_cast<int64_t>(words.size()));
+            counts.push_back(all.counts[i]);
+        }
+    });
+    return nb::make_tuple(nb::bytes(words.data(), words.size()), as_array(std::move(ends)), as_array(std::move(counts)));
+}
+
+// Adds what another trainer has counted.
+template <class Trainer>
+void add_counts(Trainer& trainer, nb::bytes words, Offsets ends, Offsets counts) {
+    if (ends.size() != counts.size()) throw std::invalid_argument("there must be a count for each word");
+    const std::vector<Span> found = spans(view(words), ends);
+    WithoutGil release;
+    WordCounts counted;
+    for (size_t i = 0; i < found.size(); ++i) {
+        const char* begin = reinterpret_cast<const char*>(found[i].first);
+        counted.add({begin, static_cast<size_t>(found[i].second - found[i].first)}, counts.data()[i]);
+    }
+    trainer.add(counted);
+}
+
 // The ids of a text.
 template <class Encoder>
 nb::object encode_text(Encoder& encoder, std::string_view text) {

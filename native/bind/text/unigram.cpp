@@ -41,6 +41,8 @@ void bind_unigram(nb::module_& m) {
     nb::class_<UnigramTrainer>(m, "UnigramTrainer")
         .def(nb::init<>())
         .def("add", [](UnigramTrainer& self, const nb::bytes& text) { self.add(utf8(text)); }, "text"_a)
+        .def("counts", &counts_of<UnigramTrainer>)
+        .def("add_counts", &add_counts<UnigramTrainer>, "words"_a, "ends"_a.noconvert(), "counts"_a.noconvert())
         .def("train", &train, "pieces"_a, "coverage"_a, "seeds"_a, "most_letters"_a, "shrink"_a, "iterations"_a);
 }
 

@@ -45,6 +45,8 @@ void bind_wordpiece(nb::module_& m) {
             new (self) WordPieceTrainer(std::move(table), std::string(view(prefix)));
         }, "table"_a, "prefix"_a)
         .def("add", &add_utf8<WordPieceTrainer>, "texts"_a, "ends"_a.noconvert())
+        .def("counts", &counts_of<WordPieceTrainer>)
+        .def("add_counts", &add_counts<WordPieceTrainer>, "words"_a, "ends"_a.noconvert(), "counts"_a.noconvert())
         .def("alphabet", [](const WordPieceTrainer& self) { return as_list(self.alphabet()); })
         .def("train", &train, "limit"_a, "least"_a);
 }

@@ -51,8 +51,8 @@ def gradcheck(
     True
     """
     rng = np.random.default_rng(seed)
-    args = [np.array(_plain(a), dtype=np.float64) if _differentiable(_plain(a)) else a for a in inputs]
-    positions = [i for i, a in enumerate(args) if _differentiable(a) and (wrt is None or i in wrt)]
+    args = [np.array(plain(a), dtype=np.float64) if differentiable(plain(a)) else a for a in inputs]
+    positions = [i for i, a in enumerate(args) if differentiable(a) and (wrt is None or i in wrt)]
     if not any(args[i].size for i in positions):
         raise GradientError(
             "gradcheck: nothing to check (no input is a float array with at least one element)"
@@ -60,15 +60,15 @@ def gradcheck(
     worst = 0.0
     with backend("reference"):
         for _ in range(projections):
-            seeds = [rng.normal(size=y.shape) for y in _outputs(fn, args)]
-            grads = _backward(fn, args, positions, seeds)
+            seeds = [rng.normal(size=y.shape) for y in outputs_of(fn, args)]
+            grads = backward_of(fn, args, positions, seeds)
             for i in positions:
                 direction = _unit(rng, args[i].shape)
                 analytic = float(np.sum(grads[i] * direction))
 
                 def along(h: float, i: int = i, u: Array = direction, vs: list[Array] = seeds) -> float:
                     moved = [a + h * u if j == i else a for j, a in enumerate(args)]
-                    return sum(float(np.sum(v * y)) for v, y in zip(vs, _outputs(fn, moved), strict=True))
+                    return sum(float(np.sum(v * y)) for v, y in zip(vs, outputs_of(fn, moved), strict=True))
 
                 scale = float(np.linalg.norm(grads[i])) / max(1, args[i].size) ** 0.5
                 worst = max(worst, _compare(f"input {i}", analytic, slope(along, step), scale, rtol))
@@ -119,13 +119,13 @@ def gradcheck_model(
     return worst
 
 
-def _differentiable(value: Any) -> bool:
+def differentiable(value: Any) -> bool:
     return isinstance(value, float | np.floating) or (
         isinstance(value, np.ndarray) and value.dtype.kind == "f"
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Tensors and lists of numbers as arrays."""
     if isinstance(value, Tensor):
         return value.array
@@ -147,16 +147,16 @@ def _tensors(outputs: Any) -> tuple[Tensor, ...]:
     return found
 
 
-def _outputs(fn: Callable[..., Any], args: list[Any]) -> list[Array]:
+def outputs_of(fn: Callable[..., Any], args: list[Any]) -> list[Array]:
     with no_grad():
-        return [y.array for y in _tensors(fn(*(Tensor(a) if _differentiable(a) else a for a in args)))]
+        return [y.array for y in _tensors(fn(*(Tensor(a) if differentiable(a) else a for a in args)))]
 
 
-def _backward(
+def backward_of(
     fn: Callable[..., Any], args: list[Any], positions: list[int], seeds: list[Array]
 ) -> dict[int, Array]:
     tensors = [
-        Tensor(a, requires_grad=i in positions) if _differentiable(a) else a for i, a in enumerate(args)
+        Tensor(a, requires_grad=i in positions) if differentiable(a) else a for i, a in enumerate(args)
     ]
     outputs = zip(_tensors(fn(*tensors)), seeds, strict=True)
     replay([(source_of(y), v) for y, v in outputs])

@@ -49,10 +49,10 @@ def rank() -> int:
     """Of this process among those that `mpiexec` started together; 0 if it is alone."""
     if not launched():
         return 0
-    from chainrule.distributed import world
+    from chainrule.distributed import everyone
 
     try:
-        return world().rank
+        return everyone().rank
     except ConfigError:  # without mpi4py each process is alone, and says so
         return 0
 
@@ -60,9 +60,9 @@ def rank() -> int:
 def stop_all(code: int) -> None:
     """End the processes that `mpiexec` started together with this one."""
     if launched():
-        from chainrule.distributed import world
+        from chainrule.distributed import everyone
 
         with suppress(ConfigError):
-            ranks = world()
+            ranks = everyone()
             time.sleep(HEARD)
             ranks.stop(code)

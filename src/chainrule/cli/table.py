@@ -39,6 +39,7 @@ COMMANDS = {
     "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),
     "export": ("export", "write a model for another program"),
     "chat": ("chat", "talk with a trained model"),
+    "studio": ("studio", "open a page in the browser that shows runs, tokens and every gradient"),
     "serve": ("serve", "answer the clients of OpenAI, and people at a page"),
     "diagnose": ("diagnose", "look inside a model: losses, activations, gradients, and what to do about them"),
     "replay": ("runs.replay", "repeat one step of a run and open it: batch, activations, gradients"),

@@ -9,7 +9,7 @@ from chainrule.data.batches.bags import Bag, BagBatches, NGrams
 from chainrule.data.batches.conversations import ConversationBatches
 from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
-from chainrule.data.batches.packed import PackedBatches, segment_mask
+from chainrule.data.batches.packed import PackedBatches
 from chainrule.data.batches.padded import DocumentBatches, pad, padded, shift
 from chainrule.data.batches.pairs import Pair, PairBatches
 from chainrule.data.batches.segmented import Segmented, segmented
@@ -51,7 +51,7 @@ __all__ = [
     "label_ids",
     "labeled_rows", "load", "load_conversations", "load_labels", "load_pairs", "load_preferences", "load_tags",
     "load_text", "pad", "padded", "read_documents", "read_labeled", "read_names", "read_questions", "read_tagged",
-    "segment_mask", "segmented", "shift", "split", "spread", "windows"
+    "segmented", "shift", "split", "spread", "windows"
 ]  # fmt: skip
 
 lazy.names(__name__)

@@ -86,12 +86,17 @@ class Mixture(BatchSource):
         return Packed(ids, np.concatenate([_widened(row.segments, longest, 0) for row in rows])), targets
 
 
-def quotas(weights: Mapping[str, float]) -> npt.NDArray[np.int64]:
-    """Draws of each domain per period: proportional to the weights, rounded by largest remainders to the right sum."""
+def shares(weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
+    """The weights, which must be positive, so that their sum is 1."""
     values = np.array(list(weights.values()), float)
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise ConfigError(f"mixture: weights {dict(weights)} (must be positive numbers)")
-    exact = values / values.sum() * PERIOD
+    return values / values.sum()
+
+
+def quotas(weights: Mapping[str, float]) -> npt.NDArray[np.int64]:
+    """Draws of each domain per period: proportional to the weights, rounded by largest remainders to the right sum."""
+    exact = shares(weights) * PERIOD
     counts = np.floor(exact).astype(np.int64)
     counts[np.argsort(counts - exact, kind="stable")[: PERIOD - counts.sum()]] += 1
     if (counts == 0).any():

@@ -16,7 +16,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,14 @@ from chainrule.columns import CHOSEN, Columns
 from chainrule.data.corpora import BUILT_IN, Corpus, load
 from chainrule.data.encoded import Encoded
 from chainrule.data.read.columns import no_table
-from chainrule.data.read.documents import Document
+from chainrule.data.read.documents import Document, batched
 from chainrule.data.splits import Split
+from chainrule.distributed import in_order
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.files import check_regular, flush, json_value, new_folder, regular_bytes
 from chainrule.text import Tokenizer, from_dict
+from chainrule.text.unicode.utf8 import to_utf8
+from chainrule.types import Ids
 
 FORMAT = 1
 META = "meta.json"
@@ -45,11 +48,12 @@ def build(
     *,
     split: Split | None = None,
     end: str | None = "\n",
+    workers: int = 1,
 ) -> dict[str, Any]:
     """Write the documents as tokens into the new directory `out`; returns the content of its meta.json.
 
     The token `end` follows each document, so that a model can learn where documents end. Without `split` all documents
-    are in the part "train".
+    are in the part "train". Several `workers` encode documents at the same time, to the same files.
     """
     split = split or Split(validation=0, test=0)
     fractions = {"train": 1.0, "validation": split.validation, "test": split.test}
@@ -58,11 +62,12 @@ def build(
     with new_folder(out) as folder:
         kept = [part for part, fraction in fractions.items() if fraction]
         parts = {part: _Writer(folder, part, tokenizer.vocab_size) for part in kept}
-        for document in documents:
-            sources[document.source] += 1
-            ids = np.concatenate([tokenizer.encode(document.text), closing])
-            parts[split.part(document.text)].add(document.text, ids)
-        files = _write_json(folder / "tokenizer.json", tokenizer.to_dict())
+        files = _write_json(folder / TOKENIZER, tokenizer.to_dict())
+        encode = _Encoder(folder, split, tokenizer)
+        for batch in in_order(encode, batched(documents), workers):
+            for source, part, characters, size, ids in batch:
+                sources[source] += 1
+                parts[part].add(np.concatenate([ids, closing]), characters, size)
         meta = {
             "format": FORMAT,
             "vocab_size": tokenizer.vocab_size,
@@ -74,6 +79,28 @@ def build(
         }
         _write_json(folder / META, meta)
     return meta
+
+
+class _Encoder:
+    """Encodes documents; in another process with the tokenizer of the directory that is being built."""
+
+    def __init__(self, folder: Path, split: Split, tokenizer: Tokenizer) -> None:
+        self.folder, self.split, self.tokenizer = folder, split, tokenizer
+
+    def __call__(self, documents: list[Document]) -> list[tuple[str, str, int, int, Ids]]:
+        """Of each document: its source, its part, its characters, bytes and ids."""
+        part, encode = self.split.part, self.tokenizer.encode
+        return [
+            (d.source, part(d.text), len(d.text), len(to_utf8(d.text)), encode(d.text)) for d in documents
+        ]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened, (self.folder, self.split)
+
+
+@lru_cache(1)
+def _opened(folder: Path, split: Split) -> _Encoder:
+    return _Encoder(folder, split, from_dict(_read_json(folder / TOKENIZER)))
 
 
 def end_token(tokenizer: Tokenizer, text: str) -> int:
@@ -102,11 +129,11 @@ class _Writer:
         self.file = (folder / f"{name}.npy").open("wb")
         self._header()
 
-    def add(self, text: str, ids: npt.NDArray[Any]) -> None:
+    def add(self, ids: npt.NDArray[Any], characters: int, size: int) -> None:
         self.file.write(ids.astype(self.dtype).tobytes())
         self.starts.append(self.starts[-1] + len(ids))
-        self.characters += len(text)
-        self.bytes += len(text.encode("utf-8", "surrogatepass"))
+        self.characters += characters
+        self.bytes += size
 
     def finish(self, documents: int) -> dict[str, Any]:
         """Complete the files; returns their entry in meta.json."""

@@ -2,10 +2,11 @@
 while they are computed, `executor` shares out items of independent work.
 """
 
-from chainrule.distributed.communicator import Communicator, world
+from chainrule.distributed.communicator import Communicator, everyone, world
 from chainrule.distributed.exchange import Exchange, buckets
-from chainrule.distributed.executor import Outcome, each, in_order, ranks_as_workers
+from chainrule.distributed.executor import Outcome, alone, each, in_order, ranks_as_workers
 
 __all__ = [
-    "Communicator", "Exchange", "Outcome", "buckets", "each", "in_order", "ranks_as_workers", "world"
+    "Communicator", "Exchange", "Outcome", "alone", "buckets", "each", "everyone", "in_order", "ranks_as_workers",
+    "world",
 ]  # fmt: skip

@@ -10,7 +10,8 @@ a ring needs less memory at a time, this needs one more copy of what is under wa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -166,8 +167,26 @@ class MPICommunicator(Communicator):
         self.comm.Abort(code)
 
 
-@cache
 def world() -> Communicator:
+    """Those that train a model with this process: all that were started together, unless they share out other work."""
+    return Communicator() if _sharing_out else everyone()
+
+
+_sharing_out: list[bool] = []  # in here each rank works on items of its own
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """In here every rank is alone in its `world`."""
+    _sharing_out.append(True)
+    try:
+        yield
+    finally:
+        _sharing_out.pop()
+
+
+@cache
+def everyone() -> Communicator:
     """All processes that were started together; this one alone if a launcher of MPI did not start it."""
     if not launched():
         return Communicator()

@@ -23,13 +23,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from chainrule import native
-from chainrule.distributed.communicator import MPICommunicator, world
+from chainrule.distributed.communicator import MPICommunicator, apart, everyone
 from chainrule.errors import ChainruleError, ConfigError, DataError, Failure
 
 T = TypeVar("T")
 TRIES = 2
 AHEAD = 3  # items under way for each worker: enough to keep it busy, few enough for memory
 TROUBLE = (ChainruleError, OSError, MemoryError, ValueError)  # of an item, not of the program
+GRACE = 30.0  # seconds for an item to save itself when the process that handed it out is gone
 DIED = "the process that worked on it has died (it may need less memory at a time)"
 
 
@@ -49,7 +50,7 @@ def each(work: Callable[[Any], T], items: Sequence[Any], workers: int = 1) -> It
 
     `work` is a function of a module. The processes share the machine's threads.
     """
-    if _alone(workers):
+    if alone(workers):
         yield from (_attempt(work, number, item) for number, item in enumerate(items))
         return
     with _Pool(workers) as pool:
@@ -60,8 +61,13 @@ def each(work: Callable[[Any], T], items: Sequence[Any], workers: int = 1) -> It
 
 def in_order(work: Callable[[Any], T], items: Iterable[Any], workers: int = 1) -> Iterator[T]:
     """work(item) for every item, in the order of the items, a few of which are read ahead."""
-    if _alone(workers):
-        yield from (_result(_attempt(work, number, item)) for number, item in enumerate(items))
+    if alone(workers):
+        for item in items:
+            try:
+                found = work(item)
+            except TROUBLE:
+                found = work(item)
+            yield found
         return
     with _Pool(workers) as pool:
         waiting: deque[tuple[int, Any, Future[Outcome[T]]]] = deque()
@@ -73,32 +79,39 @@ def in_order(work: Callable[[Any], T], items: Iterable[Any], workers: int = 1) -
             yield _result(pool.outcome(work, *waiting.popleft()))
 
 
+def alone(workers: int) -> bool:
+    """Is the work done in this process?"""
+    if workers < 1:
+        raise ConfigError.of("workers", {"workers": workers}, "must be at least 1")
+    return workers == 1 and not _ranks
+
+
 @contextmanager
 def ranks_as_workers() -> Iterator[bool]:
     """In here the first rank hands out work to the others, which do nothing else; True for the first."""
-    if not isinstance(ranks := world(), MPICommunicator):
+    if not isinstance(ranks := everyone(), MPICommunicator):
         yield True
         return
     from mpi4py.futures import MPICommExecutor
 
-    with MPICommExecutor(ranks.comm, root=0) as pool:
+    if not ranks.first:  # `mpiexec` sends Ctrl-C to all: here it ends the item at hand
+        signal.signal(signal.SIGINT, lambda *_: _stopping.set())
+    with apart(), MPICommExecutor(ranks.comm, root=0) as opened:
+        pool: Any = opened
         if pool is None:
             yield False
             return
         _ranks.append(pool)
         try:
             yield True
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
         finally:
             _ranks.remove(pool)
 
 
 _ranks: list[Any] = []  # the executor of MPI, where there is one
-
-
-def _alone(workers: int) -> bool:
-    if workers < 1:
-        raise ConfigError.of("workers", {"workers": workers}, "must be at least 1")
-    return workers == 1 and not _ranks
 
 
 def _result(outcome: Outcome[T]) -> T:
@@ -150,12 +163,11 @@ class _Pool:
         self.workers_end.close()
 
     def submit(self, work: Callable[[Any], T], number: int, item: Any) -> Future[Outcome[T]]:
-        run = _attempt if self.ranks is not None else _interruptible
         try:
-            return self.executor.submit(run, work, number, item)  # type: ignore[no-any-return]
+            return self.executor.submit(_interruptible, work, number, item)
         except BrokenProcessPool:
             self._open()
-            return self.executor.submit(run, work, number, item)  # type: ignore[no-any-return]
+            return self.executor.submit(_interruptible, work, number, item)
 
     def outcome(
         self, work: Callable[[Any], T], number: int, item: Any, future: Future[Outcome[T]]
@@ -168,9 +180,9 @@ class _Pool:
 
     def _by_itself(self, work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
         """An item whose process may have died, in a process of its own, so that no other pays for it."""
-        with _Pool(1) as alone:
+        with _Pool(1) as single:
             try:
-                return alone.submit(work, number, item).result()
+                return single.submit(work, number, item).result()
             except BrokenProcessPool:
                 return Outcome(number, None, DIED, failure=True)
 
@@ -189,22 +201,29 @@ def _begin(threads: int, parent: int, other_end: Any) -> None:
             other_end.poll(None)
         _stopping.set()
         os.kill(os.getpid(), signal.SIGINT)
-        while os.getppid() == parent:  # which waits until this one has saved its work
-            time.sleep(0.5)
+        until = time.monotonic() + GRACE
+        while os.getppid() == parent or (_working.is_set() and time.monotonic() < until):
+            time.sleep(0.2)  # the parent, if it lives, waits until this one has saved its work
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-_stopping = threading.Event()  # in a process of the pool: nothing else begins
+# In a process of the pool, or a rank that works: nothing else begins; an item is under way.
+_stopping, _working = threading.Event(), threading.Event()
 
 
 def _interruptible(work: Callable[[Any], T], number: int, item: Any) -> Outcome[T]:
-    """The item, in a process of the pool, which can be interrupted while it works."""
+    """The item, in a process of the pool or a rank, which can be interrupted while it works."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    _working.set()
     try:
         if _stopping.is_set():
             raise KeyboardInterrupt
         return _attempt(work, number, item)
+    except KeyboardInterrupt:
+        _stopping.set()
+        raise
     finally:
+        _working.clear()
         signal.signal(signal.SIGINT, before)

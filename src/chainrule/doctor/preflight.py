@@ -195,8 +195,8 @@ def measure(model: Model, batch: Batch, config: Settings) -> tuple[float, float,
         if len(model.counts(batch.inputs, batch.targets)) > 1:
             with no_grad():
                 loss = model.losses(batch.inputs, batch.targets)[0].item()
-    # The optimizer's moments are not touched before the first step.
-    return loss, min(times), peak_memory() + 2 * model.parameters().data.nbytes
+    # The optimizer's moments, of what learns, are not touched before the first step.
+    return loss, min(times), peak_memory() + 2 * model.parameters().grad.nbytes
 
 
 def _forecast(plan: str, bytes: int) -> Finding:

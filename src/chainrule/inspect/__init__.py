@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from chainrule.inspect.embedding_space import anisotropy, clusters, concept_direction, embedding_space
     from chainrule.inspect.generalization import exposure, split_losses
     from chainrule.inspect.gradients import ParameterReport, trial_step
+    from chainrule.inspect.inside.ablation import Ablation, ablation
     from chainrule.inspect.inside.architecture import architecture
     from chainrule.inspect.inside.attribution import Attribution, attribute
     from chainrule.inspect.inside.compare import Comparison, compare, effect
     from chainrule.inspect.inside.edits import Edit, MeanHeads, Patch, SetPattern, Steer, ZeroHeads, edited
     from chainrule.inspect.inside.heads import HeadScores, head_scores
-    from chainrule.inspect.inside.lens import Lens, logit_lens
+    from chainrule.inspect.inside.lens import Lens, lens_of, logit_lens
     from chainrule.inspect.inside.patching import Patching, patching
     from chainrule.inspect.inside.saliency import Saliency, input_gradient, integrated_gradients
     from chainrule.inspect.inside.sites import Sites, sites
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
     from chainrule.inspect.spectrum import Spectrum, attention_spectra, recurrent_spectra, spectrum
 
 __all__ = [
-    "Attribution", "Comparison", "Distribution", "Edit", "HeadScores", "Histogram", "LayerReport", "Lens", "Link",
-    "MeanHeads", "ParameterReport", "Patch", "Patching", "Pattern", "Saliency", "SetPattern", "Sites", "Spectrum",
-    "Steer", "View", "ZeroHeads", "anisotropy", "architecture", "attends", "attention_spectra", "attribute",
-    "clusters", "compare", "concept_direction", "curve", "dead_units", "edited", "effect", "embedding_space",
-    "expected_loss", "exposure", "focus", "gradient_map", "head_means", "head_scores", "input_gradient",
-    "integrated_gradients", "logit_lens", "maps", "output_entropy", "patching", "pattern", "patterns",
-    "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites", "spectrum",
-    "split_losses", "steering_vector", "strongest", "trial_step", "view"
+    "Ablation", "Attribution", "Comparison", "Distribution", "Edit", "HeadScores", "Histogram", "LayerReport",
+    "Lens", "Link", "MeanHeads", "ParameterReport", "Patch", "Patching", "Pattern", "Saliency", "SetPattern",
+    "Sites", "Spectrum", "Steer", "View", "ZeroHeads", "ablation", "anisotropy", "architecture", "attends",
+    "attention_spectra", "attribute", "clusters", "compare", "concept_direction", "curve", "dead_units", "edited",
+    "effect", "embedding_space", "expected_loss", "exposure", "focus", "gradient_map", "head_means", "head_scores",
+    "input_gradient", "integrated_gradients", "lens_of", "logit_lens", "maps", "output_entropy", "patching",
+    "pattern", "patterns", "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites",
+    "spectrum", "split_losses", "steering_vector", "strongest", "trial_step", "view"
 ]  # fmt: skip
 
 lazy.names(
@@ -60,12 +61,13 @@ lazy.names(
     losses="curve expected_loss output_entropy",
     spectrum="Spectrum attention_spectra recurrent_spectra spectrum",
     **{
+        "inside.ablation": "Ablation ablation",
         "inside.architecture": "architecture",
         "inside.attribution": "Attribution attribute",
         "inside.compare": "Comparison compare effect",
         "inside.edits": "Edit MeanHeads Patch SetPattern Steer ZeroHeads edited",
         "inside.heads": "HeadScores head_scores",
-        "inside.lens": "Lens logit_lens",
+        "inside.lens": "Lens lens_of logit_lens",
         "inside.patching": "Patching patching",
         "inside.saliency": "Saliency input_gradient integrated_gradients",
         "inside.sites": "Sites sites",

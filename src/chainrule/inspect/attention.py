@@ -13,6 +13,7 @@ from chainrule.autograd import capture, no_grad
 from chainrule.autograd.capture import Captured
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
+from chainrule.inspect.inside.sites import arguments
 from chainrule.inspect.probe import calls, op_of, untouched
 from chainrule.nn import Layer
 from chainrule.ops.neural.relative_attention import pair_bias
@@ -131,11 +132,11 @@ def _groups(A: Array) -> tuple[tuple[int, ...], npt.NDArray[np.bool_]]:
 # -- of a model --------------------------------------------------------------------------------------------------
 
 
-def maps(model: Layer, ids: Ids) -> dict[str, Array]:
-    """Attention weights of every layer of any model, by name: (B, H, T, T)"""
+def maps(model: Layer, ids: Any) -> dict[str, Array]:
+    """Attention weights of every layer of any model, by name: (B, H, T, S); ids as in `view`, (B, T) too"""
     with untouched(model), no_grad(), capture(*calls(*ATTENTION)) as seen:
         model.eval()
-        model(ids)
+        model(*arguments(model, ids))
     return {name: weights_of(entry) for name, entry in seen.items()}
 
 

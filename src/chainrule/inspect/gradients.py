@@ -49,20 +49,25 @@ def parameters(
 
 
 def trial_step(optimizer: Optimizer, lr: float | None = None) -> dict[str, Array]:
-    """By how much the next step would move each parameter; the step is taken and undone."""
+    """By how much the next step would move each parameter that learns; the step is taken and undone."""
     params = optimizer.params
-    values, steps = params.data.copy(), optimizer.steps
+    learning = params.data[: params.grad.size]  # what is frozen comes behind, and may be most of the model
+    values, steps = learning.copy(), optimizer.steps
     arrays = {slot: array.copy() for slot, array in optimizer.arrays.items()}
     with np.errstate(all="ignore"):
         optimizer.step(lr)
-        moved = params.data - values
-    params.data[...] = values
+        moved = learning - values
+    learning[...] = values
     params.changed()
     optimizer.steps = steps
     for slot, array in arrays.items():
         optimizer.arrays[slot][...] = array
     start = params.offsets
-    return {name: moved[start[id(p)] : start[id(p)] + p.size].reshape(p.shape) for name, p in params.items()}
+    return {
+        name: moved[start[id(p)] : start[id(p)] + p.size].reshape(p.shape)
+        for name, p in params.items()
+        if p.requires_grad
+    }
 
 
 def norm(x: Array) -> float:

@@ -32,16 +32,16 @@ LONGEST_HEADER = 100_000_000  # bytes, as in Hugging Face's own reader
 
 def encode(arrays: Mapping[str, Matrix]) -> bytes:
     """The content of a file."""
-    return b"".join(_parts(arrays))
+    return b"".join(parts(arrays))
 
 
 def write(file: IO[bytes], arrays: Mapping[str, Matrix]) -> None:
     """The same, written array by array."""
-    for part in _parts(arrays):
+    for part in parts(arrays):
         file.write(part)
 
 
-def _parts(arrays: Mapping[str, Matrix]) -> Iterator[bytes | memoryview]:
+def parts(arrays: Mapping[str, Matrix]) -> Iterator[bytes | memoryview]:
     """The header, then the bytes of each array; every saved array passes through here."""
     places = list(DTYPES)
     kinds = {name: NAMES[array.dtype.newbyteorder("<")] for name, array in arrays.items()}

@@ -2,8 +2,7 @@
 
 A new row is drawn like the old ones: around their mean, as far from it as they are. So a new token is expected as much
 as any other, and the model can tell it from all others at once. Nearer to the mean it is hard to learn: after 120 steps
-on instructions ln P of the token that ends an answer was -4.7 with a tenth of the spread, -0.9 with the whole; with
-LoRA, which does not move the rows, -9.5 and -3.1.
+on instructions ln P of the token that ends an answer was -4.7 with a tenth of the spread, -0.9 with the whole.
 """
 
 from __future__ import annotations

@@ -89,7 +89,11 @@ class Optimizer(Answering):
 
     def state(self) -> dict[str, Array]:
         """For a checkpoint: copies of the step count (`steps`) and the state arrays (`m.h.0.ln_1.weight`)."""
-        return {"steps": np.array(self.steps)} | {name: view.copy() for name, view in self._views()}
+        return {name: array.copy() for name, array in self.views().items()}
+
+    def views(self) -> dict[str, Array]:
+        """The same without copies: good until the next step."""
+        return {"steps": np.array(self.steps)} | dict(self._views())
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Restore a `state()`; names and shapes must match. Loads all or nothing."""

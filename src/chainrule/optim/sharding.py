@@ -98,13 +98,13 @@ class ShardedAdamW(AdamW):
     def _new_arrays(self) -> dict[str, Array]:
         return {slot: native.zeros(self.params.size, self.params.grad.dtype) for slot in self.slots}
 
-    def state(self) -> dict[str, Array]:
+    def views(self) -> dict[str, Array]:
         """The state of all ranks, for the first; nothing for the others. All must ask."""
         whole = {slot: self.params.whole(own) for slot, own in self.arrays.items()}
         if not self.params.layout.ranks.first:
             return {}
         with self._with(whole):
-            return super().state()
+            return super().views()
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Keep this rank's stretches of a whole state."""

@@ -11,7 +11,7 @@ from chainrule.tasks.registry import task_of
 from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Task
 from chainrule.train.config import TrainConfig, defaults
-from chainrule.train.log import Logger
+from chainrule.train.log import Logger, score_in_words
 from chainrule.train.trainer import Trainer
 
 
@@ -29,6 +29,14 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
         raise KeyboardInterrupt
     found = simple.evaluate(model, held_out)
     return {name: value for name, value in found.items() if value is None or isinstance(value, float)}
+
+
+def tell_baseline(task: Task, limit: int, log: Logger) -> None:
+    """Print what a simpler model reaches on the same validation data, which this one must beat."""
+    found = baseline_of(task, limit, log.progress)
+    scores = {name: value for name, value in found.items() if name != task.unit}
+    said = ", ".join([*map(score_in_words, scores.items()), f"loss {found[task.unit]:.4f}"])
+    log.note(0, {"baseline": dict(found)}, f"baseline to beat, {task.baseline}: {said}")
 
 
 @dataclass

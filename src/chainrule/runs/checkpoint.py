@@ -236,13 +236,17 @@ def _read(path: Path) -> bytes:
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a file to the disk; returns its line of the manifest. Memory is needed for this one file only."""
+    """Write a file to the disk, array by array; returns its line of the manifest."""
     is_json = path.suffix == ".json"
-    content = (json.dumps(value, indent=1) + "\n").encode() if is_json else safetensors.encode(value)
+    parts = [(json.dumps(value, indent=1) + "\n").encode()] if is_json else safetensors.parts(value)
+    size, total = 0, hashlib.sha256()
     with path.open("wb") as file:
-        file.write(content)
+        for part in parts:
+            file.write(part)
+            total.update(part)
+            size += len(part)
         flush(file)
-    return _sum(content)
+    return {"bytes": size, "sha256": total.hexdigest()}
 
 
 def _tokenizer_sum(checkpoint: Checkpoint) -> str:

@@ -1,12 +1,14 @@
-"""How far a trainer is, as a checkpoint keeps it: what is written, and how it is restored."""
+"""How far a trainer is, as a checkpoint keeps it: what is written, how it is restored, and how it goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from chainrule.errors import ConfigError, Setting
 from chainrule.models import Model
 from chainrule.models.microbatch import State
 from chainrule.runs.checkpoint import Checkpoint
@@ -46,6 +48,27 @@ def restore(trainer: Trainer, model: Model, saved: Checkpoint, folder: str | Pat
     if step.average:  # it began with what is used, the mean; what is trained lies beside it
         model.load(model.state() | dict(saved.trained))
     step.load(saved.optimizer)
+
+
+def replan(trainer: Trainer, max_steps: int) -> None:
+    """Plan a later end than the one that was planned; stopped early, it is patient again."""
+    timed = trainer.config.budget is not None  # its number of steps was an estimate
+    planned = trainer.steps if timed else trainer.plan.total or trainer.steps
+    if max_steps <= planned:
+        said = f" is {max_steps}, in the run {planned} (must be larger)"
+        raise ConfigError("resume: ", Setting("max_steps"), said)
+    trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
+    trainer.plan = Plan(trainer.config)
+    trainer.best_so_far.waited = 0
+    if trainer.general is not None:
+        trainer.general.forgot = False  # until the next evaluation says so again
+
+
+def recall(trainer: Trainer, records: Iterable[dict[str, Any]]) -> None:
+    """Remember what the log of the steps before has said: no finding is printed twice."""
+    known = list(records)
+    deque(trainer.monitor.recall(known), maxlen=0)
+    trainer.bounds.recall(known)
 
 
 def flat(state: State | None) -> dict[str, Any]:

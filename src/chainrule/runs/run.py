@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
@@ -16,7 +15,6 @@ from chainrule.autograd import precision
 from chainrule.data import CHOSEN, Columns, Shards
 from chainrule.distributed import world
 from chainrule.doctor import Code
-from chainrule.errors import ConfigError, Setting
 from chainrule.files import write
 from chainrule.io import load_tokenizer, write_vectors
 from chainrule.io.hf import pretrained
@@ -24,38 +22,27 @@ from chainrule.models import Model, describe
 from chainrule.models.tuning import Method
 from chainrule.random import seed
 from chainrule.runs import checkpoint, environment
-from chainrule.runs.baseline import baseline_of
+from chainrule.runs.baseline import tell_baseline
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, first_model, load_checkpoint, trained_on, unchanged
 from chainrule.runs.needs import facts_in, named_model, same_functions, same_model
-from chainrule.runs.progress import flat, progress_of, restore
+from chainrule.runs.progress import flat, progress_of, recall, replan, restore
+from chainrule.runs.trainers import AnyConfig, trainer_of
 from chainrule.runs.tuned import check_method
 from chainrule.runs.tuning import Tuning
-from chainrule.runs.warm_start import (
-    Start,
-    check_family,
-    check_vectors,
-    embed_words,
-    load_start,
-    own_tokenizer,
-)
-from chainrule.tasks.preferences.policy import PolicyTask
+from chainrule.runs.warm_start import Start, checked_start, embed_words, own_tokenizer
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import Keeping, TrainConfig, WordTrainConfig, defaults
-from chainrule.train.log import Log, Logger, read, score_in_words
+from chainrule.train.log import Log, Logger, read
 from chainrule.train.plan import Plan
-from chainrule.train.policy import policy_trainer
-from chainrule.train.trainer import Result, Trainer
-from chainrule.train.word_vectors import word_trainer
+from chainrule.train.trainer import Result
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-AnyConfig = TrainConfig | WordTrainConfig
 
 
 class Run:
@@ -69,7 +56,7 @@ class Run:
     def __init__(self, folder: Path, setup: Setup, config: AnyConfig) -> None:
         self.folder = folder
         self.files = RunFolder(folder)
-        self.task, self.model, batches, held_out = setup
+        self.task, self.model = setup.task, setup.model
         self.corpus: Data = self.task.corpus
         self.tokenizer = self.task.tokenizer
         self.from_seed = True  # or from the weights of another model, which no seed gives again
@@ -81,21 +68,7 @@ class Run:
         self.left_at: float | None = None
         """The validation loss where it was interrupted, which is not in the log: there it equals one that was not."""
         self.config = config
-        if isinstance(config, WordTrainConfig):
-            self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
-        elif isinstance(self.task, PolicyTask):
-            self.trainer = policy_trainer(self.task, self.model, batches, held_out, config)
-        else:
-            learner, task = self.task.learner(self.model), self.task
-            self.trainer = Trainer(
-                learner,
-                batches,
-                held_out,
-                config,
-                self.tokenizer,
-                scores=task.scores if task.scored or task.watched else None,
-                best_by_score=bool(task.scored),
-            )
+        self.trainer = trainer_of(setup, config)
 
     @classmethod
     def new(
@@ -134,13 +107,7 @@ class Run:
         if not (draft or numbered):
             RunFolder(folder).check_free()
         check_method(method, start, draft)
-        opened = Start.open(start) if isinstance(start, str | Path) else start
-        if isinstance(opened, Start):
-            start, tokenizer = load_start(opened, tokenizer)
-        assert start is None or isinstance(start, Model)
-        if start is not None:
-            check_family(start, model)
-            check_vectors(vectors)
+        opened, start, tokenizer = checked_start(start, tokenizer, model, vectors)
         kind = task_of(model, task)
         found: Any = kind.find(data, columns) if isinstance(data, str | os.PathLike) else data
         if isinstance(tokenizer, str):
@@ -156,7 +123,7 @@ class Run:
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
-        if method is not None and isinstance(opened, Start) and isinstance(config, TrainConfig):
+        if method is not None and opened is not None and isinstance(config, TrainConfig):
             method = run.task.tuned_by(method)
             run.tuning = Tuning.new(method, opened, keeping or Keeping(), run.task, run.model, config)
             run.tuning.begin(run.trainer, run.task, run.model, run.model.state)
@@ -219,21 +186,12 @@ class Run:
         So are batches that depend on the number of steps, as those of scheduled sampling do.
         """
         trainer = self.trainer
-        timed = trainer.config.budget is not None  # its number of steps was an estimate
-        planned = trainer.steps if timed else trainer.plan.total or trainer.steps
-        if max_steps <= planned:
-            said = f" is {max_steps}, in the run {planned} (must be larger)"
-            raise ConfigError("resume: ", Setting("max_steps"), said)
-        trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
-        trainer.plan = Plan(trainer.config)
+        replan(trainer, max_steps)
         size, seed = trainer.config.batch_size, trainer.config.seed
         with precision(trainer.config.precision):
             trainer.batches = self.task.batches(self.model, batch_size=size, seed=seed, steps=max_steps)
             if self.tuning is not None:
                 trainer.batches = self.tuning.mixed(self.task, self.model, trainer.batches, trainer.config)
-        trainer.best_so_far.waited = 0  # asked to continue, it is patient again
-        if trainer.general is not None:
-            trainer.general.forgot = False  # until the next evaluation says so again
 
     @property
     def method(self) -> Method | None:
@@ -302,25 +260,16 @@ class Run:
         """
         trainer, first = self.trainer, world().first
         if trainer.steps and trainer.eval_batches:
-            records = world().from_first(read(self.files.log) if first else [])
-            deque(trainer.monitor.recall(records), maxlen=0)  # no finding is printed twice
-            trainer.bounds.recall(records)
+            recall(trainer, world().from_first(read(self.files.log) if first else []))
         elif not trainer.steps:
             if self.task.baseline and first:
-                self._tell_baseline(log)
+                tell_baseline(self.task, trainer.config.eval_windows, log)
             if trainer.eval_batches and first:
                 found = trainer.examine(fresh=self.from_seed)
                 trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
             if self.tuning is not None:
                 self.tuning.tell_before(trainer, log)
             self.save()
-
-    def _tell_baseline(self, log: Logger) -> None:
-        """Print what a simpler model reaches on the same validation data, which this one must beat."""
-        found = baseline_of(self.task, self.trainer.config.eval_windows, log.progress)
-        scores = {name: value for name, value in found.items() if name != self.task.unit}
-        said = ", ".join([*map(score_in_words, scores.items()), f"loss {found[self.task.unit]:.4f}"])
-        log.note(0, {"baseline": dict(found)}, f"baseline to beat, {self.task.baseline}: {said}")
 
     def _recorded(self, check_there: Callable[[], None]) -> AbstractContextManager[None]:
         facts = {

@@ -46,9 +46,8 @@ def _pretraining_rate(model: Model, training: Mapping[str, Any]) -> float:
     if own is None:
         usual = family_of(str(describe(model)["model_type"])).lr
         return pretraining_rate(usual, getattr(model.config, "n_embd", 1))
-    method = (training.get("method") or {}).get(
-        "method"
-    )  # tuned itself, at a rate that follows from another one
+    # What was tuned itself had a rate that follows from another one.
+    method = str((training.get("method") or {}).get("method"))
     return float(own) / TUNING_RATES.get(method, 1.0)
 
 
@@ -58,6 +57,24 @@ def load_start(path: str | Path | Start, tokenizer: Tokenizer | str | None) -> t
     if not is_tokenizer(tokenizer, start.tokenizer):
         raise own_tokenizer(tokenizer, start.path)
     return start.model, start.tokenizer
+
+
+def checked_start(
+    start: Model | str | Path | Start | None,
+    tokenizer: Tokenizer | str | None,
+    family: str,
+    vectors: object = None,
+) -> tuple[Start | None, Model | None, Tokenizer | str | None]:
+    """What a run of a family begins with, if it is not new: where it is, its model, and its tokenizer."""
+    opened = Start.open(start) if isinstance(start, str | Path) else start
+    model = opened
+    if isinstance(opened, Start):
+        model, tokenizer = load_start(opened, tokenizer)
+    assert model is None or isinstance(model, Model)
+    if model is not None:
+        check_family(model, family)
+        check_vectors(vectors)
+    return opened if isinstance(opened, Start) else None, model, tokenizer
 
 
 def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:

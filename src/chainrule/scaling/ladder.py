@@ -15,11 +15,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from chainrule.data import Corpus, windows
+from chainrule.distributed import alone, each
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import KneserNey, LanguageModel, NGram, Terminals
 from chainrule.models.window.model import contexts
@@ -34,6 +36,19 @@ from chainrule.train.trainer import Trainer
 
 MOST = 20  # times the updates of the GPT that a cheap model gets at equal compute
 Tell = Callable[[str, float], None]  # which model, and how far its training is, from 0 to 1
+
+
+def _silent(title: str, fraction: float) -> None:
+    """Tell nothing."""
+
+
+class Trained(NamedTuple):
+    """A network that was trained with one seed."""
+
+    parameters: int
+    updates: int
+    seconds: float
+    bits_per_byte: float
 
 
 class Ladder:
@@ -71,11 +86,44 @@ class Ladder:
             raise ConfigError.of("ladder", {"params": params}, rule)
         return {title: count for title, count in least.items() if count > params}
 
-    def climb(self, tell: Tell = lambda title, fraction: None) -> Iterator[Rung]:
-        """Every rung, from the lowest."""
+    def climb(
+        self, tell: Tell = _silent, workers: int = 1, failed: Callable[[str], None] = lambda said: None
+    ) -> Iterator[Rung]:
+        """Every rung, from the lowest; `failed` is told of a network that could not be trained.
+
+        Several `workers` train networks at the same time, to the same bits.
+        """
         yield from self.counted()
-        for family in FAMILIES:
-            yield self.trained(family, tell)
+        items = [(family, seed) for family in FAMILIES for seed in range(self.config.seeds)]
+        here = alone(workers)
+        results: dict[tuple[str, int], Trained] = {}
+        lost: set[str] = set()
+        waiting = list(FAMILIES)
+        for done, outcome in enumerate(each(partial(self.train, tell if here else None), items, workers), 1):
+            family, seed = items[outcome.number]
+            if outcome.result is None:
+                failed(f"{family.title}, seed {seed}: {outcome.error}")
+                lost.add(family.title)
+            else:
+                results[family.title, seed] = outcome.result
+            if not here:
+                tell(f"{done} of {len(items)} networks", done / len(items))
+            while waiting and (rung := self._rung(waiting[0], results, lost)) is not None:
+                waiting.pop(0)
+                yield from rung
+
+    def _rung(
+        self, family: Family, results: dict[tuple[str, int], Trained], lost: set[str]
+    ) -> list[Rung] | None:
+        """The rung of a family, none if one of its networks is lost; None if one of them is not trained yet."""
+        found = [results.get((family.title, seed)) for seed in range(self.config.seeds)]
+        known = [trained for trained in found if trained is not None]
+        if family.title in lost:
+            return []
+        if len(known) < len(found):
+            return None
+        seconds, bits = sum(each.seconds for each in known), tuple(each.bits_per_byte for each in known)
+        return [Rung(family.title, known[0].parameters, known[0].updates, seconds, bits)]
 
     def counted(self) -> Iterator[Rung]:
         """The models that only count, with Kneser-Ney smoothing."""
@@ -98,24 +146,24 @@ class Ladder:
             count += targets.size
         return total / count
 
-    def trained(self, family: Family, tell: Tell = lambda title, fraction: None) -> Rung:
-        """A network, once per seed."""
-        losses, began = [], time.perf_counter()
-        for seed in range(self.config.seeds):
-            with seeded(seed):
-                model = self.fitting(family)
-            updates = self.updates(model)
-            config = TrainConfig(
-                max_steps=updates, eval_every=updates, save_every=updates,
-                lr=family.lr, weight_decay=family.decay, seed=seed,
-            )  # fmt: skip
-            batches = text_batches(model, self.training, WINDOW, batch_size=self.config.batch_size, seed=seed)
-            trainer = Trainer(model, batches, self.eval_batches, config)
-            result = trainer.run(_Progress(family.title, seed, self.config.seeds, updates, tell))
-            if result.interrupted:
-                raise KeyboardInterrupt
-            losses.append(self.task.bits_per_byte(result.validation))
-        return Rung(family.title, model.count(), updates, time.perf_counter() - began, tuple(losses))
+    def train(self, tell: Tell | None, item: tuple[Family, int]) -> Trained:
+        """A network of a family, with a seed; where `tell` is None, in another process than the one that tells."""
+        (family, seed), began = item, time.perf_counter()
+        with seeded(seed):
+            model = self.fitting(family)
+        updates = self.updates(model)
+        config = TrainConfig(
+            max_steps=updates, eval_every=updates, save_every=updates,
+            lr=family.lr, weight_decay=family.decay, seed=seed,
+        )  # fmt: skip
+        batches = text_batches(model, self.training, WINDOW, batch_size=self.config.batch_size, seed=seed)
+        trainer = Trainer(model, batches, self.eval_batches, config)
+        progress = _Progress(family.title, seed, self.config.seeds, updates, tell or _silent)
+        result = trainer.run(progress)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        bits = self.task.bits_per_byte(result.validation)
+        return Trained(model.count(), updates, time.perf_counter() - began, bits)
 
     def fitting(self, family: Family) -> LanguageModel:
         """The largest model of a family within the parameters; the smallest there is if none is."""

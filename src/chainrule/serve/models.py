@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from chainrule.errors import ConfigError, kind_of
 from chainrule.generate.chat import stopping
@@ -15,7 +16,7 @@ from chainrule.generate.engine.weights import check_format
 from chainrule.generate.sampling import Sampling
 from chainrule.models import LanguageModel, Model, NGram
 from chainrule.models.bert.heads import body_of
-from chainrule.runs.load import load
+from chainrule.runs.load import open_model
 from chainrule.serve.batching import Batcher, Embedder, caches_of
 from chainrule.serve.batching.drafts import Drafter, DraftModel, NgramLookup
 from chainrule.serve.constraints.tokens import TokenTree
@@ -59,6 +60,7 @@ class Served:
         weights: str = "fp32",
         slots: int = 8,
         queue: int = 64,
+        cache_memory: int | None = None,
         drafter: Callable[[int], Drafter] | None = None,
     ) -> None:
         self.name = name
@@ -68,7 +70,7 @@ class Served:
         self.embedder: Embedder | None = None
         self.width = 0
         if isinstance(model, LanguageModel | NGram):
-            caches = caches_of(model, weights, slots)
+            caches = caches_of(model, weights, slots, cache_memory=cache_memory)
             if drafter and not caches.rewinds:
                 raise ConfigError(f"serve: a draft for {kind_of(model)} (must be for a transformer)")
             self.writer = Batcher(caches, queue, drafter(caches.vocab_size) if drafter else None)
@@ -184,6 +186,7 @@ def load_models(
     weights: str = "fp32",
     slots: int = 8,
     queue: int = 64,
+    cache_memory: int | None = None,
     draft: str | None = None,
     tell: Callable[[str], None] = lambda name: None,
 ) -> Models:
@@ -194,13 +197,12 @@ def load_models(
         drafter = lambda vocab_size: NgramLookup()  # noqa: E731
     elif draft is not None:
         tell(draft)
-        small = load(draft)[0]
+        small = open_model(draft, to_decode=True).model
         drafter = lambda vocab_size: DraftModel(caches_of(small, weights, slots), vocab_size)  # type: ignore[arg-type]  # noqa: E731
     found = []
     for each in paths:
         tell(each.name)
-        model, tokenizer = load(each.path)
-        found.append(
-            Served(each.name, model, tokenizer, weights=weights, slots=slots, queue=queue, drafter=drafter)
-        )
+        model, tokenizer, _ = open_model(each.path, to_decode=True)
+        sizes: dict[str, Any] = {"slots": slots, "queue": queue, "cache_memory": cache_memory}
+        found.append(Served(each.name, model, tokenizer, weights=weights, drafter=drafter, **sizes))
     return Models(found)

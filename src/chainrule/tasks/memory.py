@@ -18,21 +18,24 @@ from chainrule.trace.count import step_batch, training_memory
 
 IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
 SHORT = 64  # tokens: windows are not made shorter, and fewer of them must do
+FEW_GIB = 10  # below which tenths count
 FEW = 1 << 20  # tokens that are traced; from there on each row takes as much as the one before
 
 
 def check_memory(sizes: Any, training: Any, window: int | None = None) -> None:
     """Refuse a batch of windows that needs more than all memory; `sizes` are those of a model."""
     needed, there = step_bytes(sizes, training, window), memory()
-    if needed > there:
-        raise ConfigError(
-            *("train: ", Setting("batch_size"), f" is {training.batch_size}, "),
-            *(
-                Setting("block_size"),
-                f" {window or sizes.block_size}: a step takes {needed / 2**30:,.0f} GiB, ",
-            ),
-            f"this machine has {there / 2**30:.0f} (make one of them smaller, or accumulate larger)",
-        )
+    if needed <= there:
+        return
+    digits = 1 if there < FEW_GIB * 2**30 else 0
+    whole = _counted.method is not None and not _counted.method.alone
+    less = (", or let less learn: ", Setting("method"), " lora") if whole else ()
+    raise ConfigError(
+        *("train: ", Setting("batch_size"), f" is {training.batch_size}, "),
+        *(Setting("block_size"), f" {window or sizes.block_size}: "),
+        f"a step takes {needed / 2**30:,.{digits}f} GiB, this machine has {there / 2**30:.{digits}f} ",
+        *("(make one of them smaller, or accumulate larger", *less, ")"),
+    )
 
 
 def longest_window(config: Any, training: Any) -> int:

@@ -18,6 +18,7 @@ from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of
 from chainrule.models.heads import with_head
 from chainrule.models.tuning import Method
+from chainrule.nn.init import unfilled
 from chainrule.tasks.memory import counted_with
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data, EvalBatches, Task
@@ -121,8 +122,9 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
             raise ConfigError("train: ", Setting(name), said)
     if type(start) is not kind:
         return with_head(start, kind, **sizes)
-    model = kind(replace(start.config, **sizes))
-    model.load(start.state())
+    with unfilled():
+        model = kind(replace(start.config, **sizes))
+    model.load(start.arrays())
     return model
 
 

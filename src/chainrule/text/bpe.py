@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from chainrule.text.splitting.patterns import check_pattern, steps_of
 from chainrule.text.splitting.pretokenize import character_classes, native_steps, split, split_text
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.training import bpe as reference
+from chainrule.text.training.counting import count_words
 from chainrule.text.training.whole_words import WholeWordTrainer
 from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
@@ -76,11 +77,13 @@ class BPETokenizer(Tokenizer):
         pattern: str | Sequence[str] = "gpt4",
         special_tokens: Sequence[str] = (),
         min_count: int = 2,
+        workers: int = 1,
     ) -> BPETokenizer:
         """Up to `vocab_size` tokens: 256 bytes, then merges, then the special tokens.
 
         Each merge takes the most frequent pair; a tie goes to the smaller pair of ids. Pairs that occur fewer than
-        `min_count` times are not merged. No word spans two texts. The result does not depend on the number of threads.
+        `min_count` times are not merged. No word spans two texts. The result does not depend on the number of threads,
+        nor on that of `workers`, which count the words.
         """
         pattern = check_pattern(pattern)
         Check("bpe", SimpleNamespace(special_tokens=special_tokens)).distinct("special_tokens")
@@ -91,9 +94,11 @@ class BPETokenizer(Tokenizer):
             raise ConfigError.of("BPE", {"vocab_size": vocab_size}, rule)
         before, splitter = native_steps(pattern)
         if splitter is not None and not before:
-            trainer = native.kernels().BpeTrainer(*splitter)
-            for batch, ends in batches(texts, to_valid_utf8):
-                trainer.add(batch, ends)
+            trainer = _trainer(pattern)
+            contents = map(to_valid_utf8, as_texts(texts))
+            if not count_words(trainer, partial(_trainer, pattern), contents, workers):
+                for batch, ends in batches(texts, to_valid_utf8):
+                    trainer.add(batch, ends)
             merges = trainer.train(BYTES_IN_ORDER, limit, max(1, min_count))[:, :2]
         elif native.available():
             whole = WholeWordTrainer()
@@ -250,6 +255,13 @@ class BPETokenizer(Tokenizer):
     @cached_property
     def _merge_table(self) -> dict[tuple[int, int], tuple[int, int]]:
         return {(left, right): (priority, merged) for left, right, merged, priority in self.merges.tolist()}
+
+
+def _trainer(pattern: str | tuple[str, ...]) -> Any:
+    """Counts words and learns merges; for patterns that the C++ code splits by."""
+    _, splitter = native_steps(pattern)
+    assert splitter is not None
+    return native.kernels().BpeTrainer(*splitter)
 
 
 def _by_id(ids: Mapping[bytes, int], special: Mapping[str, int]) -> list[bytes]:

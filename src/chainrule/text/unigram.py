@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import DataError, FormatError
+from chainrule.text.training.counting import count_words
 from chainrule.text.training.unigram import UNIT, Scores, Settings, train
 from chainrule.text.unicode.utf8 import as_texts, from_utf8, to_utf8
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
@@ -77,13 +78,17 @@ class UnigramTokenizer(VocabularyTokenizer):
         prefix: bool = True,
         coverage: float = Settings.coverage,
         special_tokens: Iterable[str] = (),
+        workers: int = 1,
     ) -> UnigramTokenizer:
-        """Learn pieces by expectation maximization; a short text may give fewer than asked for."""
+        """Learn pieces by expectation maximization; a short text may give fewer than asked for.
+
+        Several `workers` count the words of the texts, with the same result.
+        """
         special = tuple(dict.fromkeys([UNKNOWN, *special_tokens]))
         bytes = BYTES if byte_fallback else ()
         fixed = len(special) + len(bytes)
         check_size("unigram", vocab_size, fixed + 1, "special tokens and bytes")
-        learned = _learn(_raw(texts, prefix), Settings(vocab_size - fixed, coverage))
+        learned = _learn(_raw(texts, prefix), Settings(vocab_size - fixed, coverage), workers)
         if not learned:
             raise DataError("unigram: no text to learn from")
         check_size(
@@ -199,12 +204,30 @@ def _raw(texts: str | Iterable[str], prefix: bool) -> Iterator[str]:
         yield from (" " + text if prefix and text else text).split(SPACE)
 
 
-def _learn(texts: Iterator[str], settings: Settings) -> Scores:
+def _learn(texts: Iterator[str], settings: Settings, workers: int) -> Scores:
     if not native.available():
         return train(texts, settings)
     trainer = native.kernels().UnigramTrainer()
-    for text in texts:
-        trainer.add(to_utf8(text))
+    contents = map(to_utf8, texts)
+    if not count_words(trainer, _Units, contents, workers):
+        for text in contents:
+            trainer.add(text)
     s = settings
     found, scores = trainer.train(s.pieces, s.coverage, s.seeds, s.most_letters, s.shrink, s.iterations)
     return {from_utf8(piece): score for piece, score in zip(found, scores, strict=True)}
+
+
+class _Units:
+    """Counts the units of texts that were joined."""
+
+    def __init__(self) -> None:
+        self.trainer = native.kernels().UnigramTrainer()
+
+    def add(self, texts: bytes, ends: npt.NDArray[np.int64]) -> None:
+        start = 0
+        for end in ends.tolist():
+            self.trainer.add(texts[start:end])
+            start = end
+
+    def counts(self) -> Any:
+        return self.trainer.counts()

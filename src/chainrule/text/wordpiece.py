@@ -59,15 +59,17 @@ class WordPieceTokenizer(VocabularyTokenizer):
         min_count: int | None = None,
         special_tokens: Iterable[str] = SPECIAL,
         rules: BertRules | None = None,
+        workers: int = 1,
     ) -> WordPieceTokenizer:
         """Start from characters, merge the pair with the best score until there are `vocab_size` tokens.
 
         Pairs that occur fewer than `min_count` times are not merged: two rare letters that met once have the score 1,
         the highest possible. Without `min_count` the bound starts high and is halved, down to 2, whenever no pair is
-        left above it: frequent pairs merge before rare ones, and the score decides among them.
+        left above it: frequent pairs merge before rare ones, and the score decides among them. Several `workers` count
+        the words, with the same result.
         """
         rules = rules or BertRules()
-        learner = (NativeLearner if native.available() else Learner)(texts, rules)
+        learner = NativeLearner(texts, rules, workers) if native.available() else Learner(texts, rules)
         start = with_special([*special_tokens, UNKNOWN], learner.characters)
         check_size("WordPiece", vocab_size, len(start), "special tokens and characters")
         # A token spelled like a special one is not added.

@@ -253,10 +253,10 @@ def read(path: Path) -> list[dict[str, Any]]:
         lines = regular_bytes(path).split(b"\n") if path.exists() else []
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    return [record for text in lines if (record := _record(text))]
+    return [record for text in lines if (record := record_of(text))]
 
 
-def _record(text: bytes) -> dict[str, Any] | None:
+def record_of(text: bytes) -> dict[str, Any] | None:
     """The record of a line; None if it is damaged."""
     try:
         record = json.loads(text)

@@ -165,7 +165,7 @@ class GradientStep(Step):
             self.skips.reason = f"{what} in fp16; from now on the loss is scaled by {self.scale.factor:g}"
 
     def arrays(self) -> Mapping[str, Any]:
-        return self.optimizer.state()
+        return self.optimizer.views()
 
     def load(self, arrays: Mapping[str, Any]) -> None:
         self.optimizer.load(arrays)

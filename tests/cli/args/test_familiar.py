@@ -72,6 +72,8 @@ def test_an_entry_of_flags_is_offered_only_where_the_command_has_one() -> None:
         ("train gpt book.txt --hidden 3", "(use --n-embd)"),
         ("train word2vec book.txt --hidden_size 3", "(use --dim)"),
         ("train gpt book.txt --device cuda", "everything runs on the CPU; CHAINRULE_THREADS=2"),
+        ("train gpt book.txt --nproc-per-node 4", "train together with: mpiexec -n 4 chainrule train"),
+        ("train gpt book.txt --zero-stage 1", "(use --shard-optimizer)"),
         ("tokenize encode book.txt --tokenizer bpe.json", "--tokenizer: unknown option (use --vocab)"),
         ("train gpt book.txt --vocab-size 4000", "(use --tokenizer bpe:4000, or the path of a tokenizer)"),
         ("train --model gpt book.txt", "the family comes first, as in chainrule train gpt DATA"),

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from chainrule.cli import main
+from tests.distributed.test_communicator import needs_mpi
+from tests.distributed.together import together
 
 TINY = ["--params", "700", "--steps", "5", "--seeds", "2", "--batch-size", "4", "--order", "3"]
 
@@ -27,11 +29,27 @@ def test_table_figure_and_record_are_written(tmp_path: Path, capsys: pytest.Capt
     assert (tmp_path / "out/ladder.png").read_bytes().startswith(b"\x89PNG")
 
 
+@needs_mpi
+def test_ranks_train_the_networks_to_the_same_bits(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one two three two one. " * 400)
+    main(["ladder", str(text), "--out", str(tmp_path / "one"), *TINY])
+    done = together(3, "-m", "chainrule.cli", "ladder", str(text), "--out", str(tmp_path / "ranks"), *TINY)
+    assert done.returncode == 0, done.stderr
+    one, ranks = (
+        json.loads((tmp_path / name / "ladder.json").read_text())["rungs"] for name in ("one", "ranks")
+    )
+    for rung in (*one, *ranks):
+        del rung["seconds"]
+    assert ranks == one
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["no-such-text.txt"], "no such file"),
         (["--seeds", "0"], "--seeds is 0"),
+        (["--workers", "0"], "--workers is 0"),
         (["--match", "luck"], "--match"),
         (["--params", "3"], "--params is 3 (must be at least "),
     ],

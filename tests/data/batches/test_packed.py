@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import IGNORE, Encoded, PackedBatches, segment_mask
+from chainrule.data import IGNORE, Encoded, PackedBatches
 from chainrule.errors import DataError
 
 SEEDS = st.integers(0, 2**64 - 1)
@@ -57,8 +57,3 @@ def test_packing_leaves_little_room() -> None:
     batches = PackedBatches(encoded, batch_size=8, block_size=128)
     assert sum(batches.lengths) / (len(batches.rows) * 128) > 0.99
     assert batches.tokens == pytest.approx(8 * 128, rel=0.01)
-
-
-def test_the_mask_of_a_packed_row_separates_its_documents() -> None:
-    mask = segment_mask(np.array([[1, 1, 2, 0]]))
-    assert mask.astype(int).tolist() == [[[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from chainrule.data import RULES, Cleaner, Document, Rule, load
 from chainrule.data.clean.minhash import signature, similarity
+from chainrule.data.read import documents as reading
 from chainrule.errors import ConfigError
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
@@ -45,6 +46,18 @@ def test_exact_copies_are_dropped_and_nothing_else(texts: list[str]) -> None:
 def test_cleaning_twice_changes_nothing(texts: list[str]) -> None:
     once = list(Cleaner()(documents(*texts)))
     assert list(Cleaner()(once)) == once
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_workers_keep_the_same_documents_for_the_same_reasons(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BATCH", 2000)  # characters: many batches, and copies in different ones
+    texts = [text for seed in range(20) for text in (*edited(seed, 120, 2), *edited(seed, 60, 30), "short")]
+    one, many = Cleaner(RULES), Cleaner(RULES)
+    kept = list(one(documents(*texts)))
+    assert list(many(documents(*texts), workers)) == kept and 0 < len(kept) < len(texts)
+    assert many.report == one.report and {"near copy", "short"} <= one.report.dropped.keys()
 
 
 def edited(seed: int, words: int, changes: int) -> tuple[str, str]:

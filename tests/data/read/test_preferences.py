@@ -93,7 +93,7 @@ def test_the_same_words_are_no_tie_if_one_was_cut(tmp_path: Path) -> None:
             {"prompt": "Why?", "chosen": "So.", "rejected": "No.", "cut": "yes"},
             "line 2: 'cut' is 'yes' (must be chosen, rejected or both",
         ),
-        ({"prompt": ["Why?"], "chosen": "So.", "rejected": "No."}, "line 2: 'prompt': message Why?"),
+        ({"prompt": ["Why?"], "chosen": "So.", "rejected": "No."}, "line 2: 'prompt', message 0: a str"),
     ],
 )
 def test_what_is_no_comparison_is_refused_by_its_line(

@@ -11,7 +11,7 @@ import chainrule as cr
 from chainrule.errors import ConfigError, GraphError, ShapeError
 from chainrule.inspect import MeanHeads, Patch, SetPattern, Steer, ZeroHeads, view
 from tests.inspect.inside.planted import IDS, INDUCTION, PREVIOUS, SECOND, planted
-from tests.inspect.inside.small import small
+from tests.inspect.inside.small import CHANGED, TRANSFORMERS, small
 
 T = len(IDS)
 
@@ -55,6 +55,22 @@ def test_an_edited_pattern_is_what_the_head_looks_at() -> None:
     assert [row[0][0] for row in seen.top(1)] == IDS.tolist()
     same = view(planted(), IDS, SetPattern(*INDUCTION, lambda A: A))
     assert np.abs(same.logits - view(planted(), IDS).logits).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", [*TRANSFORMERS, "bert", *CHANGED])
+def test_a_pattern_that_stays_changes_nothing_but_rounding(name: str) -> None:
+    model, ids = small(name)
+    blocks = view(model, ids).sites.blocks.values()
+    same = [SetPattern(b.name, 1, lambda A: A, a.cross) for b in blocks for a in b.attentions]
+    before, after = view(model, ids), view(model, ids, same)
+    first = before.blocks[0]
+    assert np.abs(after.attention(first) - before.attention(first)).max() < 1e-6
+    assert (
+        np.abs(after.stream(first) - before.stream(first)).max() < 1e-6 * np.abs(before.stream(first)).max()
+    )
+    model.to(np.float64)
+    before, after = view(model, ids), view(model, ids, same)
+    assert np.abs(after.logits - before.logits).max() < 1e-12
 
 
 def test_a_patch_of_all_positions_is_the_other_text() -> None:
@@ -139,8 +155,8 @@ def test_edits_of_one_call_follow_each_other() -> None:
 def test_refusals() -> None:
     model, ids = small("gpt")
     refused = [
-        (ConfigError, r"head of h.0.attn.packed_attention 2 \(there are 2", ZeroHeads(0, 2)),
-        (ConfigError, r"head of h.0.attn.packed_attention 5 \(there are 2", SetPattern(0, 5, np.eye(5))),
+        (ConfigError, r"head 2 of h.0.attn.packed_attention \(there are 2", ZeroHeads(0, 2)),
+        (ConfigError, r"head 5 of h.0.attn.packed_attention \(there are 2", SetPattern(0, 5, np.eye(5))),
         (ShapeError, r"a pattern \(2, 2\) for \(5, 5\)", SetPattern(0, 1, np.eye(2))),
         (ShapeError, r"a patch \(4, 16\) for \(1, 5, 16\)", Patch(0, np.zeros((4, 16)))),
         (ConfigError, r"part 'head' \(must be stream, attention", Patch(0, np.zeros((5, 16)), part="head")),

@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ConfigError
-from chainrule.inspect import logit_lens, view
+from chainrule.inspect import lens_of, logit_lens, view
 from chainrule.inspect.inside.rerun import head
 from tests.inspect.inside.small import CHANGED, FAMILIES, IDS, small
 
@@ -18,6 +18,7 @@ from tests.inspect.inside.small import CHANGED, FAMILIES, IDS, small
 def test_after_the_last_block_it_is_what_the_model_says(name: str) -> None:
     seen = view(*small(name))
     found = logit_lens(*small(name), top=2)
+    assert lens_of(seen, top=2).top == found.top
     assert np.allclose(found.loss[-1], seen.loss, atol=1e-5, equal_nan=True)
     assert (found.rank[-1] == seen.rank).all()
     assert found.top[-1] == seen.top(2)

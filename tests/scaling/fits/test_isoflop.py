@@ -7,7 +7,7 @@ import pytest
 
 from chainrule.errors import DataError
 from chainrule.scaling.fits import Runs, envelope, fit_isoflop
-from chainrule.scaling.fits.isoflop import valley
+from chainrule.scaling.fits.isoflop import near_best, valley
 from chainrule.scaling.laws import optimal
 from chainrule.scaling.laws.published import CHINCHILLA_REFITTED as LAW
 
@@ -48,6 +48,17 @@ def test_a_budget_without_a_lowest_point_is_left_out() -> None:
     assert len(found.left_out) == 1 and found.left_out[0].startswith("1e+18 FLOPs")
     with pytest.raises(DataError, match="0 budgets with a valley"):
         fit_isoflop(Runs.of([3, 2.5, 2.2], params=[1e6, 1e7, 1e8], flops=[1e15] * 3))
+
+
+def test_only_sizes_near_the_best_of_their_budget() -> None:
+    wide = slices(factors=(0.25, 0.5, 1.0, 2.0, 4.0, 60.0, 300.0))
+    near = near_best(wide, 4)
+    assert len(near) == 5 * len(BUDGETS) and "8 runs of sizes beyond 4 times the best" in near.dropped[-1]
+    plain, mended = fit_isoflop(slices(), resamples=20), fit_isoflop(near, resamples=20)
+    assert mended.estimates["a"].value == pytest.approx(plain.estimates["a"].value)
+    assert near_best(near, 16).dropped == near.dropped
+    with pytest.raises(DataError, match="must be above 1"):
+        near_best(wide, 1)
 
 
 def test_a_parabola_that_opens_downwards_has_no_valley() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.errors import ChainruleError
+from chainrule.errors import CacheFull, ChainruleError
 from chainrule.generate import Request, Sampling, run, session
 from chainrule.generate.requests import token_score
 from chainrule.serve.batching import Batcher, Full, Job, Update, caches_of
@@ -20,6 +20,7 @@ from chainrule.serve.batching import batcher as batching
 from chainrule.serve.batching.batcher import common
 from chainrule.serve.batching.drafts import DraftModel, NgramLookup
 from tests.generate.test_requests import model_of
+from tests.serve.conftest import writing_model
 
 V = 11
 CONTEXT = 7  # of the tiny models
@@ -215,6 +216,44 @@ def test_one_that_fails_harms_no_other(name: str) -> None:
     batcher.submit([again.job])
     work(batcher)
     assert again.tokens == good.tokens
+
+
+def tight(slots: int, pages: int) -> Any:
+    """A model with a longer context, caches that hold so many pages, and the tokens of a page."""
+    model = writing_model(V, context=512)
+    page = caches_of(model, slots=slots).decoder.pages
+    return model, caches_of(model, slots=slots, cache_memory=pages * page.bytes), page.positions
+
+
+def test_full_caches_let_the_last_wait_and_change_no_text() -> None:
+    model, caches, page = tight(3, 4)
+    batcher = Batcher(caches)
+    several = [
+        asked([i + 1] * (page // 2), Sampling(max_new_tokens=2 * page, seed=i), 1 if i == 2 else None)
+        for i in range(4)
+    ]
+    batcher.submit([each.job for each in several])
+    most = 0
+    while batcher.busy:
+        batcher.step()
+        most = max(most, caches.decoder.pages.held)
+    assert most == 4
+    assert batcher.counters.prompt_tokens > 4 * (page // 2)  # one was read again
+    for each in several:
+        assert each.updates[-1].finish and each.tokens == alone(model, each.job.request).tokens
+
+
+def test_one_that_never_fits_is_refused_alone() -> None:
+    model, caches, page = tight(2, 1)
+    batcher = Batcher(caches)
+    large, small = (
+        asked([1] * (2 * page), Sampling(max_new_tokens=2)),
+        asked([2] * 3, Sampling(max_new_tokens=2)),
+    )
+    batcher.submit([large.job, small.job])
+    work(batcher)
+    assert isinstance(large.updates[-1].error, CacheFull)
+    assert small.tokens == alone(model, small.job.request).tokens
 
 
 def test_logits_that_rule_out_everything_fail_their_request_alone() -> None:

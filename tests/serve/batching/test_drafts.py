@@ -10,7 +10,7 @@ from chainrule.errors import ConfigError
 from chainrule.generate import Request, Sampling
 from chainrule.serve.batching import Batcher, caches_of
 from chainrule.serve.batching.drafts import DraftModel, NgramLookup, looked_up
-from tests.serve.batching.test_batcher import V, alone, asked, cached, work
+from tests.serve.batching.test_batcher import Breaks, V, alone, asked, cached, work
 
 
 def test_what_followed_before_is_looked_up() -> None:
@@ -32,6 +32,18 @@ def test_a_draft_that_is_the_model_is_always_right(temperature: float) -> None:
     assert batcher.counters.accepted == batcher.counters.drafted > 0
     for each in several:
         assert each.tokens == alone(model, each.job.request).tokens
+
+
+def test_a_draft_that_fails_leaves_the_texts_alone() -> None:
+    model = cached("llama")
+    draft = DraftModel(Breaks(caches_of(model, slots=1), token=3), V)
+    batcher = Batcher(caches_of(model, slots=1), drafter=draft)
+    for prompt in ([1, 3], [1, 2]):
+        each = asked(prompt, Sampling(max_new_tokens=4, temperature=0, logit_bias={3: -1e6}))
+        batcher.submit([each.job])
+        work(batcher)
+        assert each.tokens == alone(model, each.job.request).tokens
+        assert (batcher.counters.drafted > 0) == (prompt == [1, 2])
 
 
 def test_guesses_save_steps() -> None:

@@ -105,7 +105,7 @@ def written(schema: Any, seed: int, most: int = 400) -> str | None:
 
 
 @pytest.mark.parametrize("schema", [PERSON, TABLE, ANYTHING], ids=["person", "table", "anything"])
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10**6))
 def test_what_is_allowed_satisfies_the_schema(schema: Any, seed: int) -> None:
     text = written(schema, seed)
@@ -114,7 +114,7 @@ def test_what_is_allowed_satisfies_the_schema(schema: Any, seed: int) -> None:
 
 def test_texts_come_to_an_end() -> None:
     for schema in (PERSON, TABLE, ANYTHING):
-        assert sum(written(schema, seed) is not None for seed in range(10)) >= 5
+        assert sum(written(schema, seed) is not None for seed in range(4)) >= 2
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
-from chainrule.generate import Sampling, complete, embed
+from chainrule.generate import Decoder, Sampling, complete, embed
+from chainrule.ops import log_softmax
 from chainrule.serve.api import responses
 from tests.serve.conftest import CONTEXT, Serving, writing_model
 
@@ -105,6 +107,28 @@ def test_log_probabilities_of_a_prompt_are_those_of_its_generation(serving: Serv
     assert logprobs["text_offset"] == list(range(24))
 
 
+def test_log_probabilities_of_a_prompt_are_those_of_the_library(serving: Serving) -> None:
+    """To the bit, though the server reads the prompt in chunks, beside others."""
+    served = serving.models[0]
+    text = "The quick brown fox. " * 20
+    ids = served.tokenizer.encode(text)
+    rows = Decoder(writing_model(served.tokenizer.vocab_size)).prefill([ids], every=True)
+    logs = log_softmax(rows)[np.arange(len(ids) - 1), ids[1:]]
+    with ThreadPoolExecutor(3) as pool:
+        body = {"prompt": ids.tolist(), "max_tokens": 1, "logprobs": 1, "echo": True, "temperature": 0}
+        others = [
+            pool.submit(serving.complete, prompt="x" * 90, max_tokens=50, seed=seed) for seed in range(2)
+        ]
+        found = serving.complete(**body)["choices"][0]["logprobs"]
+        assert all(other.result() for other in others)
+    assert found["token_logprobs"][1:-1] == [float(x) for x in logs]
+    assert (
+        found["token_logprobs"][-1]
+        == max(found["top_logprobs"][-1].values())
+        == float(log_softmax(rows[-1]).max())
+    )
+
+
 def test_stop_strings_and_their_tokens_are_left_out(serving: Serving) -> None:
     body = {"prompt": "ab", "temperature": 0, "max_tokens": 30, "logprobs": 0}
     text = serving.complete(**body)["choices"][0]["text"]
@@ -179,6 +203,9 @@ def test_tokens_and_models(serving: Serving) -> None:
     responses.TokenizeResponse.model_validate(found, strict=True)
     assert found["token_strs"] == ["H", "i", "!"] and found["max_model_len"] == CONTEXT
     assert serving.post("/detokenize", tokens=found["tokens"]) == {"prompt": "Hi!"}
+    for text, names in {"<|end|>a": ["<|end|>", "a"], "": []}.items():
+        bare = serving.post("/tokenize", prompt=text, add_special_tokens=False, return_token_strs=True)
+        assert bare["token_strs"] == names
     info = serving.client.get("/tokenizer_info").json()
     responses.TokenizerInfo.model_validate(info, strict=True)
     assert info["eos_token"] == "<|end|>"

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -120,6 +121,13 @@ def test_a_port_that_is_taken_is_refused_before_anything_is_loaded(
         main(["serve", "no/such/model", "--port", str(port)])
     taken.close()
     assert end.value.code == 2 and f"127.0.0.1 port {port}: Address already in use" in capsys.readouterr().err
+
+
+def test_packets_are_sent_at_once() -> None:
+    """asyncio sees to it for a socket that says it is TCP."""
+    sock = bound("127.0.0.1", 0)
+    assert sock.proto == socket.IPPROTO_TCP
+    sock.close()
 
 
 def test_addresses_of_this_machine() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 CPU = "everything runs on the CPU; CHAINRULE_THREADS=2 before the command sets the number of threads"
+RANKS = "several processes train together with: mpiexec -n 4 chainrule train ... (docs/guide/cluster.md)"
 TUNED = "small parts of a model learn with chainrule tune BASE DATA --method lora, adapter, prefix or prompt"
 QUIET = (
     "there is nothing to set: results go to standard output, notes to standard error; --json is for programs"
@@ -29,7 +30,8 @@ COMMANDS = {
         "predict", "generate", "inference", "infer", "complete", "completion", "translate", "classify", "write", "run",
         "prompt", "label", "tag", "fill", "fill-mask", "main", "cli",
     ),
-    "use: chainrule serve MODEL": ("server", "api", "deploy", "http", "web", "ui", "gui", "studio", "app", "openai"),
+    "use: chainrule serve MODEL": ("server", "api", "deploy", "http", "openai"),
+    "use: chainrule studio, or chainrule serve MODEL": ("web", "ui", "gui", "app"),
     "use: chainrule eval RUN": ("test", "evaluate", "evaluation", "validate", "perplexity", "score", "lm-eval"),
     "use: chainrule chat MODEL": ("talk", "converse", "ask", "interactive"),
     "use: chainrule embed MODEL FILE": ("embedding", "embeddings", "vectorize", "transform"),
@@ -153,8 +155,10 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     CPU: (
         "device", "gpu", "gpus", "cuda", "cpu", "mps", "num-gpus", "accelerator", "devices", "n-gpu-layers", "ngl",
         "threads", "num-threads", "workers", "num-workers", "n-jobs", "jobs", "j", "dataloader-num-workers", "compile",
-        "flash-attn", "flash-attention", "ddp", "fsdp", "deepspeed", "local-rank", "nproc-per-node", "no-cuda",
+        "flash-attn", "flash-attention", "no-cuda",
     ),
+    RANKS: ("ddp", "distributed", "nproc-per-node", "nnodes", "local-rank", "world-size", "nodes"),
+    ("--shard-optimizer",): ("fsdp", "deepspeed", "zero", "zero-stage", "shard", "zero1"),
     PLACE: (
         "data", "dataset", "train-file", "train-data", "input", "i", "model", "m", "checkpoint", "ckpt", "model-path",
         "data-path", "data-dir", "dataset-name", "corpus", "source", "folder", "dir", "path", "model-dir", "train-path",
@@ -178,7 +182,7 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     TUNED: ("lora", "peft", "adapter", "qlora", "use-peft"),
     "nothing is fetched and no code of a model is run": ("trust-remote-code", "hf-token", "revision", "cache-dir"),
     "text is printed as it is written": ("stream", "streaming"),
-    "there is no server; see chainrule chat and chainrule sample --prompts-file": ("port", "host", "server", "listen"),
+    "see chainrule serve MODEL --port 8000": ("port", "host", "server", "listen"),
     "chainrule COMMAND --help lists all options": ("h", "help-all", "usage"),
 }  # fmt: skip
 

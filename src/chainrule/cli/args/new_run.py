@@ -183,7 +183,7 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool, tell: Callable[[
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
     config = replace(asked.training, **chosen)
     run = _begin(asked, folder, corpus, config, choice.tokenizer, draft, choice.sizes)
-    run.forecast = (*choice.expected, choice.steps)
+    run.forecast = None if choice.expected is None else (*choice.expected, choice.steps)
     return run
 
 

@@ -36,7 +36,11 @@ def read_input(source: str) -> str:
 
 
 def find_tokenizer(
-    vocab: str | Path | None, texts: Iterable[str] | None = None, *, pattern: str | None = None
+    vocab: str | Path | None,
+    texts: Iterable[str] | None = None,
+    *,
+    pattern: str | None = None,
+    workers: int = 1,
 ) -> cr.text.Tokenizer:
     """The tokenizer in a file, or learned from the texts by its name; for none, or `char`, their characters.
 
@@ -48,7 +52,7 @@ def find_tokenizer(
 
     recipe = Recipe.of(str(vocab)) if texts is not None else None
     if texts is not None and recipe and recipe.kind != "char":
-        return recipe.learn(list(texts))
+        return recipe.learn(list(texts), workers=workers)
     if vocab is not None and vocab != "char":
         return cr.io.load_tokenizer(vocab, pattern=pattern)
     if pattern is not None:

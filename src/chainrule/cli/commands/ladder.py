@@ -13,9 +13,10 @@ from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Failure
 from chainrule.files import write
 from chainrule.scaling.rungs import LadderConfig, Rung, table
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Command:
     """A text file, a table with a column of texts, or a corpus that `chainrule data list` knows."""
     out: Path | None = None
     """Directory for ladder.md, ladder.json and ladder.png. Default: runs/ladder, or the next number that is free."""
+    workers: int = 1
+    """Networks that are trained at the same time, with the same result. Under mpiexec the ranks are these."""
     json: bool = False
     """Print one JSON object instead of the table."""
     columns: TextColumns = field(default_factory=Columns)
@@ -37,6 +40,7 @@ class Command:
     def run(self) -> None:
         from chainrule.scaling.ladder import Ladder
 
+        Check("ladder", self).at_least(1, "workers")
         corpus = cr.data.load(self.data, self.columns)
         say_reading(corpus.reading)
         ladder = Ladder(corpus, self.models)
@@ -47,9 +51,18 @@ class Command:
             cr.runs.folder.make_empty(self.out)
         folder = self.out or cr.runs.folder.make_free(Path("runs/ladder"))
         rungs: list[Rung] = []
+        failed: list[str] = []
         try:
             with Progress("climbing") as progress:
-                for rung in ladder.climb(lambda title, fraction: progress.say(f"{title} {fraction:.0%}")):
+
+                def failure(said: str) -> None:
+                    failed.append(said)
+                    progress.console.print(f"failed: {said}")
+
+                def tell(title: str, fraction: float) -> None:
+                    progress.say(f"{title} {fraction:.0%}")
+
+                for rung in ladder.climb(tell, self.workers, failure):
                     reached = f"{rung.reached:.3f} bits per byte   {rung.seconds:.1f} s"
                     progress.console.print(f"{rung.title:<14} {reached}")
                     rungs.append(rung)
@@ -59,6 +72,8 @@ class Command:
             print(json.dumps(self._record(corpus, rungs)))
         else:
             print(f"\n{table(rungs)}\n{folder}/ladder.md, ladder.json, ladder.png")
+        if failed:
+            raise Failure(f"ladder: {len(failed)} networks failed, their rungs are left out (see above)")
 
     def _write(self, folder: Path, corpus: cr.data.Corpus, rungs: list[Rung]) -> None:
         from chainrule.cli.render.plots.canvas import save

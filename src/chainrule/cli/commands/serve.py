@@ -41,6 +41,9 @@ class Command:
     """Texts that wait for a slot; beyond, clients are told to try again later."""
     weights: Weights = "fp32"
     """Format of the weights (docs/understand/inference.md)."""
+    cache_memory: int | None = None
+    """Megabytes of a model's caches at most; when they are full the text that came last waits. Default: what the slots
+    need, taken as texts grow."""
     draft: str | None = None
     """Guess tokens ahead: ngram looks them up in the text, the path of a smaller model asks it. Texts stay the same."""
     allow_host: tuple[str, ...] = ()
@@ -53,6 +56,7 @@ class Command:
         check.whole(0, 65535, "port")
         check.whole(1, 1024, "slots")
         check.whole(0, 1_000_000, "queue")
+        check.whole(1, None, "cache_memory")
         try:
             import fastapi  # noqa: F401
             import uvicorn  # noqa: F401
@@ -79,6 +83,7 @@ class Command:
                 weights=self.weights,
                 slots=self.slots,
                 queue=self.queue,
+                cache_memory=None if self.cache_memory is None else self.cache_memory << 20,
                 draft=self.draft,
                 tell=progress.say,
             )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches.padded import PAD, Mask, no_targets
+from chainrule.data.batches.padded import PAD, no_targets
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
@@ -81,12 +81,6 @@ class PackedBatches(BatchSource):
             lengths = self.lengths[self.rows[row]]
             segments[b, : lengths.sum()] = np.repeat(np.arange(1, len(lengths) + 1), lengths)
         return segments
-
-
-def segment_mask(segments: Ids) -> Mask:
-    """segments (B, T) -> (B, T, T): True where a position may attend: itself and earlier ones of its document"""
-    same = (segments[:, :, None] == segments[:, None, :]) & (segments > 0)[:, :, None]
-    return np.tril(same)
 
 
 def stretches(starts: Ids, lengths: Ids, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
 
-from chainrule.data.clean.minhash import Index, signature
+from chainrule.data.clean.minhash import Index, Signature, signature
 from chainrule.data.clean.quality import Rule
 from chainrule.data.hashing import digest
-from chainrule.data.read.documents import Document
+from chainrule.data.read.documents import Document, batched
+from chainrule.distributed import in_order
 from chainrule.errors import ConfigError
 
 COPY, NEAR = "copy", "near copy"
@@ -58,10 +61,12 @@ class Cleaner:
         self._seen: set[bytes] = set()
         self._index = Index()
 
-    def __call__(self, documents: Iterable[Document]) -> Iterator[Document]:
-        for document in documents:
+    def __call__(self, documents: Iterable[Document], workers: int = 1) -> Iterator[Document]:
+        """The documents that are kept. Several `workers` measure texts at the same time; what is kept is the same."""
+        work = partial(_measured, self.rules, self.near is not None)
+        for document, measures in chain.from_iterable(in_order(work, batched(documents), workers)):
             self.report.read += 1
-            reason = self.why(document.text)
+            reason = self._why(measures)
             if reason is None:
                 self.report.kept += 1
                 yield document
@@ -70,16 +75,39 @@ class Cleaner:
 
     def why(self, text: str) -> str | None:
         """The reason to drop a text, or None; a kept text counts as seen."""
-        for rule in self.rules:
-            if rule.broken(text):
-                return rule.name
-        name = digest(text)
-        if name in self._seen:
+        return self._why(_measures(self.rules, self.near is not None, text))
+
+    def _why(self, measures: Measures) -> str | None:
+        if measures.broken is not None:
+            return measures.broken
+        if measures.name in self._seen:
             return COPY
-        if self.near is not None:
-            new = signature(text)
-            if self._index.nearest(new)[1] >= self.near:
+        if self.near is not None and measures.signature is not None:
+            if self._index.nearest(measures.signature)[1] >= self.near:
                 return NEAR
-            self._index.add(new)
-        self._seen.add(name)
+            self._index.add(measures.signature)
+        self._seen.add(measures.name)
         return None
+
+
+class Measures(NamedTuple):
+    """What is compared of a text."""
+
+    broken: str | None
+    """The name of a rule that it breaks; then nothing else is measured."""
+    name: bytes = b""
+    signature: Signature | None = None
+
+
+def _measures(rules: Sequence[Rule], near: bool, text: str) -> Measures:
+    broken = next((rule.name for rule in rules if rule.broken(text)), None)
+    if broken is not None:
+        return Measures(broken)
+    return Measures(None, digest(text), signature(text) if near else None)
+
+
+def _measured(
+    rules: Sequence[Rule], near: bool, documents: list[Document]
+) -> list[tuple[Document, Measures]]:
+    """Of each document, maybe in a process of a pool."""
+    return [(document, _measures(rules, near, document.text)) for document in documents]

@@ -40,6 +40,7 @@ class Document:
 
 
 Name = str | os.PathLike[str]
+BATCH = 1 << 20  # characters handed to a worker at once
 
 
 def read_documents(
@@ -124,3 +125,17 @@ def _table(path: Path, columns: Columns, tell: Tell) -> Iterator[Document]:
         count += 1
         yield Document(text or "", str(path), line)
     tell(Reading.begun(table, places).counted(count, {}))
+
+
+def batched(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """The documents in lists of about BATCH characters, for workers."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document.text)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chainrule.columns import CHOSEN, Columns
+from chainrule.data.read.chat.layouts import role_in
 from chainrule.data.read.columns import no_table
-from chainrule.data.read.records import Record, kind, records, some
+from chainrule.data.read.records import Record, records, some, unit
 from chainrule.errors import DataError
 
 Prompt = str | tuple[Mapping[str, str], ...]
@@ -82,8 +83,9 @@ def load_preferences(name: str | os.PathLike[str], columns: Columns = CHOSEN) ->
     """The comparisons of a file; a missing or empty field is a DataError that names its line."""
     no_table(name, columns)
     path = Path(name)
-    unit = "record" if kind(path) == ".parquet" else "line"
-    found = tuple(_comparison(record, number, f"{path}: {unit} {number}") for number, record in records(path))
+    found = tuple(
+        _comparison(record, number, f"{path}: {unit(path)} {number}") for number, record in records(path)
+    )
     if not found:
         raise DataError(f"{path}: no preferences (must have a prompt, a chosen and a rejected answer each)")
     return PreferenceCorpus(str(path.absolute()), "file", found)
@@ -138,9 +140,10 @@ def messages_of(value: Any, where: str) -> list[Mapping[str, str]]:
     if not isinstance(value, list) or not value:
         raise DataError(f"{where} is a {type(value).__name__} (must be a text, or a list of messages)")
     found: list[Mapping[str, str]] = []
-    for message in value:
-        fits = isinstance(message, dict) and all(isinstance(message.get(n), str) for n in ("role", "content"))
-        if not fits:
-            raise DataError(f'{where}: message {str(message)[:60]} (must be {{"role", "content"}})')
-        found.append({"role": message["role"], "content": message["content"]})
+    for number, message in enumerate(value):
+        place = f"{where}, message {number}"
+        role, name = role_in(message, place)
+        if not isinstance(message.get(name), str):
+            raise DataError(f"{place} has no {name!r} (must be a text)")
+        found.append({"role": role, "content": message[name]})
     return found

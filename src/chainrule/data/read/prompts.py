@@ -17,7 +17,7 @@ from chainrule.columns import CHOSEN, Columns
 from chainrule.data.read.columns import no_table
 from chainrule.data.read.files import lines
 from chainrule.data.read.preferences import Prompt, messages_of, prompt_of
-from chainrule.data.read.records import Record, kind, records
+from chainrule.data.read.records import Record, kind, records, unit
 from chainrule.errors import DataError
 
 
@@ -42,8 +42,7 @@ def load_prompts(name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Pro
     if kind(path) == ".txt":
         found: list[Prompt] = [line for _, line in lines(path) if line.strip()]
     else:
-        unit = "record" if kind(path) == ".parquet" else "line"
-        found = [_asked(record, f"{path}: {unit} {number}") for number, record in records(path)]
+        found = [_asked(record, f"{path}: {unit(path)} {number}") for number, record in records(path)]
     once = {as_text(prompt): prompt for prompt in found}
     if not once:
         raise DataError(f"{path}: no prompts (must have at least one)")

@@ -20,7 +20,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from chainrule.data.read.records import Record, kind, records, some
+from chainrule.data.read.records import Record, records, some, unit
 from chainrule.errors import ChainruleError, DataError, kind_of
 
 QUESTIONS = ("question", "prompt", "ctx", "question_stem", "stem", "goal")
@@ -42,10 +42,9 @@ class Question(NamedTuple):
 
 def read_questions(path: Path) -> list[Question]:
     """The questions of a file, in order."""
-    unit = "record" if kind(path) == ".parquet" else "line"
     rows = list(records(path))
     from_0 = any(str(record.get(name)).strip() == "0" for _, record in rows for name in ANSWERS)
-    found = [_question(record, f"{path}: {unit} {number}", from_0) for number, record in rows]
+    found = [_question(record, f"{path}: {unit(path)} {number}", from_0) for number, record in rows]
     if not found:
         raise DataError(f"{path}: no questions (must have a header, and a question per row)")
     return found

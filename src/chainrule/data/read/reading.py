@@ -10,7 +10,7 @@ from typing import Any
 
 from chainrule.columns import CHOSEN, Columns, flag
 from chainrule.data.read.columns import Places, Roles, choose
-from chainrule.data.read.records import kind
+from chainrule.data.read.records import unit
 from chainrule.data.read.table import Table, as_text
 from chainrule.errors import DataError
 
@@ -84,9 +84,8 @@ def cells(
 
     Several columns of a role are one text, without those that are empty. With `empty` every row must have a string.
     """
-    unit = "record" if kind(table.path) == ".parquet" else "line"
     for number, row in table.rows([place for chosen in places.values() for place in chosen]):
-        where, found = f"{table.path}: {unit} {number}", []
+        where, found = f"{table.path}: {unit(table.path)} {number}", []
         for role, chosen in places.items():
             parts = []
             for place in chosen:

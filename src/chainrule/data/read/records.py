@@ -26,6 +26,11 @@ def kind(path: Path) -> str:
     return Path(path.stem if is_packed(path) else path.name).suffix.lower()
 
 
+def unit(path: Path) -> str:
+    """What the number of a record counts: lines, or records where there are none."""
+    return "record" if kind(path) == ".parquet" else "line"
+
+
 def records(path: Path) -> Iterator[tuple[int, Record]]:
     """The records of a file of any of these formats, each with its line or number."""
     if kind(path) in (".csv", ".tsv"):

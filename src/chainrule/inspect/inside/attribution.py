@@ -18,8 +18,9 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.inspect.inside.checks import number
 from chainrule.inspect.inside.edits import Edits
+from chainrule.inspect.inside.parts import Part
 from chainrule.inspect.inside.rerun import rerun
-from chainrule.inspect.inside.sites import Part, one_text
+from chainrule.inspect.inside.sites import one_text
 from chainrule.inspect.inside.view import View
 from chainrule.nn import Layer
 from chainrule.trace.graph import Value

@@ -31,20 +31,21 @@ def as_rows(x: Any) -> Array:
     return ids[None] if ids.ndim == 1 else ids
 
 
-def numbers(what: str, given: Any, n: int, *, backwards: bool = True) -> Array:
+def numbers(what: str, given: Any, n: int, *, of: str = "", backwards: bool = True) -> Array:
     """One or several numbers of n things, counted from 0; with `backwards` -1 is the last."""
+    of = f" of {of}" if of else ""
     found = np.atleast_1d(np.asarray(given))
     if found.dtype.kind not in "iu" or found.ndim != 1 or not found.size:
-        raise ConfigError(f"inspect: {what} {given!r} (must be whole numbers, one or several)")
+        raise ConfigError(f"inspect: {what} {given!r}{of} (must be whole numbers, one or several)")
     wrong = found[(found < (-n if backwards else 0)) | (found >= n)]
     if wrong.size:
-        raise ConfigError(f"inspect: {what} {wrong[0]} (there are {n}, counted from 0)")
+        raise ConfigError(f"inspect: {what} {wrong[0]}{of} (there are {n}, counted from 0)")
     return found % n
 
 
-def number(what: str, given: Any, n: int, *, backwards: bool = True) -> int:
+def number(what: str, given: Any, n: int, *, of: str = "", backwards: bool = True) -> int:
     """One number of n things, counted from 0."""
-    return int(numbers(what, given, n, backwards=backwards)[0])
+    return int(numbers(what, given, n, of=of, backwards=backwards)[0])
 
 
 def floats(what: str, given: Any, dtype: Any) -> Array:

@@ -18,7 +18,8 @@ from chainrule.autograd import intervene
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError, kind_of
 from chainrule.inspect.inside.checks import check_network, floats, number, numbers
-from chainrule.inspect.inside.sites import Attention, Sites, sites
+from chainrule.inspect.inside.parts import Attention
+from chainrule.inspect.inside.sites import Sites, sites
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
 from chainrule.nn import Layer
 
@@ -97,25 +98,23 @@ class MeanHeads(ZeroHeads):
 
         def change(y: Any) -> Any:
             chosen = _chosen(attention, self.heads, y)
-            if self.means is None:
-                mean = y.mean(axis=-2, keepdims=True)  # positions, in either layout
-            else:
-                rows, D = (
-                    floats("means", self.means, y.dtype),
-                    y.shape[-1] // (attention.heads if attention.packed else 1),
-                )
-                if rows.shape != (attention.heads, D):
-                    raise ShapeError(f"inspect: means {rows.shape} of heads (must be {(attention.heads, D)})")
-                mean = _of_heads(attention, rows, y)
+            mean = y.mean(axis=-2, keepdims=True) if self.means is None else self._given(attention, y)
             return y * (1 - chosen) + mean * chosen
 
         return {attention.call: change}
+
+    def _given(self, attention: Attention, y: Any) -> Array:
+        means = floats("means", self.means, y.dtype)
+        size = y.shape[-1] // attention.heads if attention.packed else y.shape[-1]
+        if means.shape != (attention.heads, size):
+            raise ShapeError(f"inspect: means {means.shape} of heads (must be {(attention.heads, size)})")
+        return _of_heads(attention, means, y)
 
 
 def _chosen(attention: Attention, heads: Numbers, y: Any) -> Array:
     """1 for these heads and 0 for others, to be multiplied with the value of an attention call."""
     mask = np.zeros((attention.heads, 1), y.dtype)
-    mask[numbers(f"head of {attention.call}", heads, attention.heads)] = 1
+    mask[numbers("head", heads, attention.heads, of=attention.call)] = 1
     return _of_heads(attention, mask, y)
 
 
@@ -138,7 +137,7 @@ class SetPattern(Edit):
         attention = sites.attending(self.block, self.cross)
 
         def change(A: Any) -> Any:
-            head = number(f"head of {attention.call}", self.head, attention.heads)
+            head = number("head", self.head, attention.heads, of=attention.call)
             found = np.array(getattr(A, "array", A))  # (B, H, T, S)
             old = found[:, head]
             new = floats("a pattern", self.pattern(old) if callable(self.pattern) else self.pattern, A.dtype)

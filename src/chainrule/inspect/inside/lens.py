@@ -67,7 +67,17 @@ def logit_lens(
     >>> found.streams, found.loss.shape
     (['embedding', 'layers.0', 'layers.1'], (3, 3))
     """
-    seen = View(model, ids, edits)
+    return lens_of(View(model, ids, edits), positions=positions, top=top, progress=progress)
+
+
+def lens_of(
+    seen: View,
+    *,
+    positions: Sequence[int] | None = None,
+    top: int = 5,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+) -> Lens:
+    """The logit lens of a view, without another forward pass."""
     final = seen.logits  # refuses a model without logits of tokens
     T = len(seen.tokens)
     places = np.arange(T) if positions is None else numbers("position", positions, T)

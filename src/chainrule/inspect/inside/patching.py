@@ -101,13 +101,18 @@ def patching(
     return Patching(names, part, first, second, np.stack(rows).astype(np.float64))
 
 
+def at_once(seen: View) -> int:
+    """Copies of a text that go through the model together."""
+    return max(1, LOGITS // seen.logits.size)
+
+
 def _patched(seen: View, call: str, clean: Array, position: int) -> Array:
     """Logits at a position (T, V): row t is of the text with the clean value (1, T, C) of a call at position t."""
-    P, V = seen.sites.before, seen.logits.shape[1]
+    P = seen.sites.before
     T = clean.shape[1] - P
-    found, at_once = [], max(1, LOGITS // (len(seen.tokens) * V))
-    for start in range(0, T, at_once):
-        places = np.arange(start, min(start + at_once, T))
+    found, size = [], at_once(seen)
+    for start in range(0, T, size):
+        places = np.arange(start, min(start + size, T))
         chosen = np.zeros((len(places), T + P, 1), bool)
         chosen[np.arange(len(places)), P + places] = True
         given = [None if x is None else np.repeat(x, len(places), axis=0) for x in seen.given]

@@ -17,6 +17,7 @@ from chainrule.autograd import enable_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect.inside.checks import as_rows, check_network, number
+from chainrule.inspect.inside.parts import Attention, Block, Part
 from chainrule.inspect.probe import evaluating
 from chainrule.models import Model
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
@@ -36,50 +37,6 @@ def arguments(model: Layer, ids: Any) -> tuple[Any, ...]:
             raise ConfigError(f"{name}: got {len(given)} arrays of ids (must be a pair: source, target)")
         given = (given[0], None, given[1]) if len(given) == 2 else given
     return tuple(None if x is None else as_rows(x) for x in given)
-
-
-@dataclass(frozen=True)
-class Attention:
-    """One call of attention."""
-
-    call: str
-    heads: int
-    cross: bool
-    """Queries and keys are of different texts."""
-    packed: bool
-    """Its value is (B, T, H D), not (B, H, T, D)."""
-
-    @property
-    def weights(self) -> str:
-        """The call inside whose value is the attention map (B, H, T, S)."""
-        return f"{self.call}.softmax"
-
-
-@dataclass(frozen=True)
-class Part:
-    """What is added to the residual stream: the value of a call."""
-
-    name: str
-    """The layer: `h.0.attn`."""
-    kind: str
-    """embedding, attention, cross_attention or mlp"""
-    call: str
-    sum: str
-    """The call that adds it: its value is the stream afterwards."""
-    attention: Attention | None = None
-
-
-@dataclass(frozen=True)
-class Block:
-    """One numbered layer along the stream."""
-
-    name: str
-    stream: str
-    """The call whose value is the stream after the block."""
-    attentions: tuple[Attention, ...] = ()
-    neurons: str | None = None
-    """The call whose value the MLP's last matrix reads."""
-    recurrent: str | None = None
 
 
 @dataclass(eq=False)
@@ -129,12 +86,8 @@ class Sites:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """The blocks by name, those of a source first."""
-        found: dict[str, Block] = {}
-        for i in (*self.source_spine, *self.spine):
-            name = self.block_at(i)
-            if name:
-                found[name] = self._block(name, i)  # the last node on the spine stays
-        return found
+        last = {self.block_at(i): i for i in (*self.source_spine, *self.spine)}  # on the spine
+        return {name: self._block(name, i) for name, i in last.items() if name}
 
     def _block(self, name: str, last: int) -> Block:
         inside = [i for i, node in enumerate(self.graph.nodes) if block_of(node.layer) == name]

@@ -5,7 +5,8 @@ Nothing is computed before it is asked for, and the forward pass runs once. Unde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -50,13 +51,17 @@ class _Chosen(Capture):
             self.found[unique] = Captured(unique, values, kept, [None] * len(values))
 
 
+@dataclass(eq=False, repr=False)
 class View:
     """What happens in a model while it reads a text; see `view`."""
 
-    def __init__(self, model: Layer, ids: Any, edits: Edits = None) -> None:
-        self.model = model
-        self.given = arguments(model, ids)
-        self.edits: Mapping[str, Any] = changes(edits, self.sites)
+    model: Layer
+    ids: Any
+    edits: Edits = None
+
+    def __post_init__(self) -> None:
+        self.given = arguments(self.model, self.ids)
+        self._changes = changes(self.edits, self.sites)
 
     @cached_property
     def sites(self) -> Sites:
@@ -64,7 +69,7 @@ class View:
         return Sites(forward_graph(self.model, self.given))
 
     def _run(self, seen: Capture) -> Any:
-        with evaluating(self.model), shown_to(seen), intervene(self.edits):
+        with evaluating(self.model), shown_to(seen), intervene(self._changes):
             return self.model(*self.given).numpy()
 
     @cached_property
@@ -172,14 +177,7 @@ class View:
         """The residual stream after a block (T, C); `embedding` is before the first, `source` before an encoder's."""
         value = self.value(self.sites.stream(block))
         rows = value if value.ndim == 2 else one_text(value)  # a model of windows has a row for each
-        return rows[-self._length(block) :]  # without those of a soft prompt
-
-    def _length(self, block: str | int) -> int:
-        source = block == "source" or (
-            self.sites.source_spine
-            and self.sites.stream(block) in {self.sites.names[i] for i in self.sites.source_spine}
-        )
-        return len(one_text(self.given[0])) if source else len(self.tokens)
+        return rows[self.sites.before :]  # without those of a soft prompt
 
     @property
     def stream_norms(self) -> dict[str, Array]:

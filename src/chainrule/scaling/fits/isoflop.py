@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +72,28 @@ def budgets(runs: Runs) -> list[Floats]:
     order = np.argsort(runs.flops, kind="stable")
     steps = np.diff(decades(runs.flops[order]))
     return np.split(order, np.flatnonzero(steps > GAP) + 1)
+
+
+def near_best(runs: Runs, within: float) -> Runs:
+    """Of each budget the runs whose size is at most `within` times larger or smaller than the best one's
+
+    A parabola is good near the lowest point only; far away the loss of models that are too large rises as a line.
+    """
+    if not within > 1:
+        raise DataError(f"isoflop: sizes within a factor of {within:g} (must be above 1)")
+    kept: list[int] = []
+    for rows in budgets(runs):
+        part = runs.take(rows)
+        sizes = np.unique(part.params)
+        best = sizes[np.argmin([part.loss[part.params == N].mean() for N in sizes])]
+        kept += rows[np.abs(np.log(part.params / best)) <= math.log(within) + 1e-9].tolist()
+    near = runs.take(np.sort(np.array(kept, int)))
+    if len(near) == len(runs):
+        return near
+    said = (
+        f"{len(runs) - len(near)} runs of sizes beyond {within:g} times the best of their budget, either way"
+    )
+    return replace(near, dropped=(*near.dropped, said))
 
 
 def fit_isoflop(runs: Runs, *, resamples: int = 400, seed: int = 0, tell: Tell | None = None) -> IsoFlopFit:

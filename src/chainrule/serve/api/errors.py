@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chainrule.errors import ChainruleError, Setting
+from chainrule.errors import CacheFull, ChainruleError, Setting
 from chainrule.serve.batching import Full
 from chainrule.serve.limits import LIMITS
 
@@ -48,6 +48,10 @@ def api_error(error: BaseException) -> ApiError:
     if isinstance(error, Full):
         wait = {"Retry-After": str(LIMITS.retry_seconds)}
         return ApiError(429, str(error), code="queue_full", headers=wait)
+    if isinstance(error, CacheFull):
+        return ApiError(
+            400, f"serve: the text does not fit the caches of this server ({error})", code="cache_full"
+        )
     if isinstance(error, ConnectionAbortedError):
         return ApiError(503, f"serve: {error}", code="shutting_down")
     if isinstance(error, ChainruleError):

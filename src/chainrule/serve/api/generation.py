@@ -28,8 +28,8 @@ class Shape(Protocol):
     def choice(self, choice: Choice, delta: Delta) -> dict[str, Any]:
         """A whole choice."""
 
-    def event(self, choice: Choice, delta: Delta) -> dict[str, Any]:
-        """What is new of a choice."""
+    def event(self, choice: Choice, delta: Delta) -> dict[str, Any] | None:
+        """What is new of a choice; None if it is to be sent later."""
 
     def opening(self, choice: Choice) -> dict[str, Any] | None:
         """The first event of a choice, before there is any text."""
@@ -104,7 +104,8 @@ class Generation:
             if opening := self.shape.opening(choice):
                 yield head | {"choices": [opening]}
         async for choice, delta in self.deltas(flow):
-            yield head | {"choices": [self.shape.event(choice, delta)]}
+            if event := self.shape.event(choice, delta):
+                yield head | {"choices": [event]}
         if self.include_usage:
             yield head | {"choices": [], "usage": self.usage()}
 

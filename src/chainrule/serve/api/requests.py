@@ -79,6 +79,13 @@ class MessageBody(Body):
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
 
+    @property
+    def text(self) -> str:
+        """The content, in one piece."""
+        if isinstance(self.content, str) or self.content is None:
+            return self.content or ""
+        return "".join(part.text for part in self.content)
+
 
 class JsonSchema(Body):
     name: str
@@ -118,7 +125,9 @@ class EmbeddingRequest(Body):
 
 class TokenizeRequest(Body):
     model: str | None = None
-    prompt: str | None = Field(None, description="A text; or give messages.")
+    prompt: str | None = Field(
+        None, description="A text, in which names of special tokens are these tokens; or give messages."
+    )
     messages: list[MessageBody] | None = Field(None, min_length=1, max_length=LIMITS.messages)
     add_special_tokens: bool | None = Field(
         None, description="Begin as the model's texts begin. Default: true."

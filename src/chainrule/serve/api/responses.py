@@ -74,17 +74,33 @@ class ChatLogprobs(Answer):
     refusal: None
 
 
+class FunctionCall(Answer):
+    name: str
+    arguments: str
+
+
+class ToolCall(Answer):
+    id: str
+    type: Literal["function"]
+    function: FunctionCall
+
+
+class ToolCallDelta(ToolCall):
+    index: int
+
+
 class ChatMessage(Answer):
     role: Literal["assistant"]
-    content: str
+    content: str | None
     refusal: None
+    tool_calls: list[ToolCall] | None = None
 
 
 class ChatChoice(Answer):
     index: int
     message: ChatMessage
     logprobs: ChatLogprobs | None
-    finish_reason: Literal["stop", "length"]
+    finish_reason: Literal["stop", "length", "tool_calls"]
 
 
 class ChatResponse(Answer):
@@ -100,13 +116,14 @@ class ChatResponse(Answer):
 class ChatDelta(Answer):
     role: Literal["assistant"] | None = None
     content: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
 
 
 class ChatChunkChoice(Answer):
     index: int
     delta: ChatDelta
     logprobs: ChatLogprobs | None
-    finish_reason: Literal["stop", "length"] | None
+    finish_reason: Literal["stop", "length", "tool_calls"] | None
 
 
 class ChatChunk(Answer):

@@ -10,7 +10,9 @@ from chainrule.serve.api.chat import conversation_ids
 from chainrule.serve.api.errors import refused
 from chainrule.serve.api.requests import DetokenizeRequest, TokenizeRequest
 from chainrule.serve.models import Served
-from chainrule.text import prompt_ids
+from chainrule.text import Tokenizer, prompt_ids
+from chainrule.text.chat.prompts import marked_ids
+from chainrule.types import Ids
 
 
 def tokenize(body: TokenizeRequest, served: Served) -> dict[str, Any]:
@@ -20,13 +22,21 @@ def tokenize(body: TokenizeRequest, served: Served) -> dict[str, Any]:
         begin = body.add_generation_prompt is not False
         ids = conversation_ids(body.messages, served, add_generation_prompt=begin)
     elif body.add_special_tokens is False:
-        ids = served.tokenizer.encode_inside(body.prompt or "")
+        ids = bare_ids(served.tokenizer, body.prompt or "")
     else:
-        special = served.tokenizer.conventions.chat_template is not None
-        ids = prompt_ids(served.tokenizer, body.prompt or "", special=special)
+        ids = prompt_ids(served.tokenizer, body.prompt or "", special=True)
     tokens = ids.tolist()
     names = [served.token_text(id) for id in tokens] if body.return_token_strs else None
     return {"tokens": tokens, "count": len(tokens), "max_model_len": served.context, "token_strs": names}
+
+
+def bare_ids(tokenizer: Tokenizer, text: str) -> Ids:
+    """The ids of a text without what begins every text; names of special tokens are these tokens."""
+    ids, first = marked_ids(tokenizer, text), tokenizer.encode("")
+    added = np.array_equal(ids[: len(first)], first) and not text.startswith(
+        tuple(map(tokenizer.piece, first[:1]))
+    )
+    return ids[len(first) :] if added else ids
 
 
 def detokenize(body: DetokenizeRequest, served: Served) -> dict[str, Any]:

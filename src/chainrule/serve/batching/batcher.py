@@ -11,7 +11,9 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
+from chainrule.errors import CacheFull
 from chainrule.generate.processors import Logits
 from chainrule.generate.requests import token_score
 from chainrule.serve.batching.caches import Caches
@@ -33,6 +35,8 @@ class Slot:
     job: Job | None = None
     used: int = 0
     """The step in which it was used last."""
+    since: int = 0
+    """The place of its job in the order in which they began."""
 
     @property
     def rest(self) -> list[int]:
@@ -67,6 +71,8 @@ class Batcher:
         self.counters = Counters()
         self._slots = [Slot(i) for i in range(caches.slots)]
         self._waiting: deque[Job] = deque()
+        self._order = count()  # of jobs, as they get a slot
+        self._tight = False  # a job gave up its cache and waits for another to end
         self._lock = threading.Lock()
 
     # -- for any thread ------------------------------------------------------------------------------------
@@ -135,15 +141,15 @@ class Batcher:
         """Let jobs leave that nobody waits for, and give free slots to those that waited longest."""
         for slot in self._slots:
             if slot.job and slot.job.cancelled:
-                slot.job = None
+                slot.job, self._tight = None, False
         while True:
             free = [slot for slot in self._slots if slot.job is None]
             with self._lock:
-                if not free or not self._waiting:
+                if not free or not self._waiting or (self._tight and self.running):
                     return
                 job = self._waiting.popleft()
                 slot = self._best(free, job)
-                slot.job = job
+                slot.job, slot.since = job, next(self._order)
             if not job.reads_prompt:  # it wants no token
                 self._end(slot, Update(finish=job.request.finish))
                 continue
@@ -216,12 +222,34 @@ class Batcher:
         every = [_wants_every(slot, piece) for slot, piece in zip(slots, pieces, strict=True)]
         try:
             rows = self.caches.read(pieces, [slot.number for slot in slots], every)
+        except CacheFull as error:
+            self._make_room(slots, error)
+            return
         except Exception as error:
             for slot in slots:
                 self._retry(slot, error if len(slots) == 1 else None)
             return
         for slot, piece, logits in zip(slots, pieces, rows, strict=True):
             self._advance(slot, piece, logits)
+
+    def _make_room(self, slots: Sequence[Slot], error: CacheFull) -> None:
+        """The caches are full: forget a text that is over, or let the job that came last wait until another ends."""
+        over = [slot for slot in self._slots if slot.job is None and slot.seen]
+        if over:
+            self._forget(min(over, key=lambda slot: slot.used))
+            return
+        last = max((slot for slot in self._slots if slot.job), key=lambda slot: slot.since)
+        job = last.job
+        assert job is not None
+        if len(slots) == self.running == 1:
+            self._end(last, Update(error=error))
+        else:
+            if job.scores_prompt:
+                job.prompt_scores.clear()
+            last.job, self._tight = None, True
+            with self._lock:
+                self._waiting.appendleft(job)
+        self._forget(last)
 
     def _retry(self, slot: Slot, error: Exception | None) -> None:
         """After a failed step a cache may hold anything: read the text again from its beginning, alone."""
@@ -230,9 +258,13 @@ class Batcher:
         self._forget(slot)
         if error is None:
             try:
-                if every := job.scores_prompt:
+                if job.scores_prompt:
                     job.prompt_scores.clear()
-                self._advance(slot, job.ids, self.caches.read([job.ids], [slot.number], [every])[0])
+                known = len(job)
+                while len(slot.seen) < known and slot.job:
+                    piece = slot.rest[:ROWS]
+                    rows = self.caches.read([piece], [slot.number], [_wants_every(slot, piece)])
+                    self._advance(slot, piece, rows[0])
                 return
             except Exception as alone:
                 error = alone
@@ -294,7 +326,7 @@ class Batcher:
             job.tell(update)
 
     def _end(self, slot: Slot, update: Update) -> None:
-        job, slot.job = slot.job, None
+        job, slot.job, self._tight = slot.job, None, False
         if job:
             self.counters.reused_tokens += job.reused
             job.tell(update)

@@ -108,12 +108,17 @@ class SessionCaches:
         self._lengths[target] = self._lengths[source]
 
 
-def caches_of(model: Model, weights: str = "fp32", slots: int = 1) -> Caches:
-    """Caches for so many texts of a language model; `weights` is a format of `engine.weights`."""
+def caches_of(
+    model: Model, weights: str = "fp32", slots: int = 1, *, cache_memory: int | None = None
+) -> Caches:
+    """Caches for so many texts of a language model, together of at most `cache_memory` bytes if it is given
+
+    `weights` is a format of `engine.weights`. Reading what does not fit raises `CacheFull`, and changes nothing.
+    """
     vocab_size(model)  # which says what is no language model
     if not isinstance(model, NGram):
         try:
-            return DecoderCaches(Decoder(model, weights, slots))
+            return DecoderCaches(Decoder(model, weights, slots, cache_memory=cache_memory))
         except NotStreamable:
             pass
     check_fp32(model, weights)

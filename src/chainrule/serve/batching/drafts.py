@@ -65,9 +65,15 @@ class DraftModel:
     def guess(self, texts: Sequence[tuple[int, Request]]) -> list[list[int]]:
         found: list[list[int]] = [[] for _ in texts]
         counts = [allowed(request, self.guesses) for _, request in texts]
-        for n in range(max(counts, default=0)):
-            rows = [i for i, count in enumerate(counts) if n < count]
-            self._extend([(*texts[i], found[i]) for i in rows])
+        try:
+            for n in range(max(counts, default=0)):
+                rows = [i for i, count in enumerate(counts) if n < count]
+                self._extend([(*texts[i], found[i]) for i in rows])
+        except Exception:  # the texts are written without guesses, and read again for the next ones
+            for slot, _ in texts:
+                self.caches.keep(slot, 0)
+                self.seen[slot] = []
+            return [[] for _ in texts]
         return found
 
     def _extend(self, texts: Sequence[tuple[int, Request, list[int]]]) -> None:

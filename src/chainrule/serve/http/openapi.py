@@ -21,20 +21,29 @@ FAILURES = {
 }
 
 
-def documented(method: str, body: type[Body] | None, response: str) -> dict[str, Any]:
+EVENT = {
+    "type": "object",
+    "properties": {"data": {"type": "string", "description": "JSON, and [DONE] at the end"}},
+}
+PARAMETERS = {
+    "/v1/models/{name:path}": {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}},
+    "/tokenizer_info": {"name": "model", "in": "query", "required": False, "schema": {"type": "string"}},
+}
+
+
+def documented(path: str, body: type[Body] | None, response: str) -> dict[str, Any]:
     """What a route says of itself."""
-    kind, schema = (
-        ("text/plain", {"type": "string"}) if not response else ("application/json", _ref(response))
-    )
+    kind, schema = ("application/json", _ref(response)) if response else ("text/plain", {"type": "string"})
     content: dict[str, Any] = {kind: {"schema": schema}}
     if response in ("CompletionResponse", "ChatResponse"):
-        content["text/event-stream"] = {
-            "schema": {"type": "string", "description": "data: JSON, and [DONE] at the end"}
-        }
-    extra: dict[str, Any] = {"responses": {"200": {"description": "answered", "content": content}}}
-    for status, about in FAILURES.items() if body or method == "GET" else ():
+        content["text/event-stream"] = {"schema": EVENT}
+    answers: dict[str, Any] = {"200": {"description": "answered", "content": content}}
+    for status, about in FAILURES.items():
         failed = {"application/json": {"schema": _ref("ErrorResponse")}}
-        extra["responses"][status] = {"description": about, "content": failed}
+        answers[status] = {"description": about, "content": failed}
+    extra: dict[str, Any] = {"responses": answers}
+    if path in PARAMETERS:
+        extra["parameters"] = [PARAMETERS[path]]
     if body:
         given = {"application/json": {"schema": _ref(body.__name__)}}
         extra["requestBody"] = {"required": True, "content": given}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -38,17 +39,28 @@ class ChatTemplate:
             for role, id in tokenizer.conventions.roles.items()
         }
 
-    def render(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> str:
+    @property
+    def knows_tools(self) -> bool:
+        """It has a place for functions that the model may call."""
+        return re.search(r"\btools\b", self.source) is not None
+
+    def render(
+        self, messages: Sequence[Message], *, add_generation_prompt: bool = True, tools: Any = None
+    ) -> str:
         """The conversation as text; with `add_generation_prompt` it ends where the answer begins."""
-        return self.render_all([messages], add_generation_prompt=add_generation_prompt)[0]
+        return self.render_all([messages], add_generation_prompt=add_generation_prompt, tools=tools)[0]
 
     def render_all(
-        self, conversations: Sequence[Sequence[Message]], *, add_generation_prompt: bool = False
+        self,
+        conversations: Sequence[Sequence[Message]],
+        *,
+        add_generation_prompt: bool = False,
+        tools: Any = None,
     ) -> list[str]:
         """Many conversations; a process renders a thousand of them."""
         check_jinja()
         given = {
-            "tools": None,
+            "tools": tools,
             "documents": None,
             "add_generation_prompt": add_generation_prompt,
         } | self.tokens

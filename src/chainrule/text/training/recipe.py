@@ -55,14 +55,14 @@ class Recipe(NamedTuple):
         """It is of this kind and size."""
         return type(tokenizer) is KINDS[self.kind] and self.vocab_size in (None, tokenizer.vocab_size)
 
-    def learn(self, texts: Sequence[str], special: Sequence[str] = ()) -> Tokenizer:
-        """A tokenizer of these texts, with these special tokens."""
+    def learn(self, texts: Sequence[str], special: Sequence[str] = (), workers: int = 1) -> Tokenizer:
+        """A tokenizer of these texts, with these special tokens; several `workers` count their words."""
         if self.kind == "char":
             return CharTokenizer.train("".join(sorted(set().union(*texts))), special)
         size = suitable_size(sum(map(len, texts))) if self.vocab_size is None else self.vocab_size
         named = {"special_tokens": special} if special else {}
         try:
-            tokenizer: Tokenizer = KINDS[self.kind].train(texts, size, **named)
+            tokenizer: Tokenizer = KINDS[self.kind].train(texts, size, **named, workers=workers)
         except ConfigError as error:
             if "vocab_size" not in error.settings:
                 raise

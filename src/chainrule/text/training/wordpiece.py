@@ -5,12 +5,15 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
+from typing import Any
 
 from chainrule import native
 from chainrule.text.splitting.normalize import BertRules
+from chainrule.text.training.counting import count_words
 from chainrule.text.training.merges import Pair, Pieces
-from chainrule.text.unicode.utf8 import as_texts, batches, from_utf8
+from chainrule.text.unicode.utf8 import as_texts, batches, from_utf8, to_utf8
 
 PREFIX = "##"
 
@@ -33,15 +36,31 @@ class Learner:
 class NativeLearner:
     """The same in C++."""
 
-    def __init__(self, texts: str | Iterable[str], rules: BertRules) -> None:
-        self._trainer = native.kernels().WordPieceTrainer(rules.native_table(b""), PREFIX.encode())
-        for batch, ends in batches(texts):
-            rules.native_table(batch)
-            self._trainer.add(batch, ends)
+    def __init__(self, texts: str | Iterable[str], rules: BertRules, workers: int = 1) -> None:
+        counting = _Counting(rules)
+        self._trainer = counting.trainer
+        if not count_words(self._trainer, partial(_Counting, rules), map(to_utf8, as_texts(texts)), workers):
+            for batch, ends in batches(texts):
+                counting.add(batch, ends)
         self.characters = list(map(from_utf8, self._trainer.alphabet()))
 
     def tokens(self, limit: int, min_count: int | None) -> Iterator[str]:
         return map(from_utf8, self._trainer.train(limit, min_count or 0))
+
+
+class _Counting:
+    """Counts the words of texts, whose characters it looks up first."""
+
+    def __init__(self, rules: BertRules) -> None:
+        self.rules = rules
+        self.trainer = native.kernels().WordPieceTrainer(rules.native_table(b""), PREFIX.encode())
+
+    def add(self, texts: bytes, ends: Any) -> None:
+        self.rules.native_table(texts)
+        self.trainer.add(texts, ends)
+
+    def counts(self) -> Any:
+        return self.trainer.counts()
 
 
 def spell(word: str) -> list[str]:

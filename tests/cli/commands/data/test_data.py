@@ -17,6 +17,8 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.data import Shards, downloads, read_documents
+from tests.distributed.test_communicator import needs_mpi
+from tests.distributed.together import together
 
 TEXTS = [f"document {i} of many, each a little different from the others" for i in range(60)]
 
@@ -49,6 +51,19 @@ def test_build_writes_shards(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["train"]["documents"] + told["validation"]["documents"] == 60
     assert told["vocab_size"] == shards.tokenizer.vocab_size
     assert shards.tokenizer.decode(shards.parts["train"][0]).endswith("\n")
+
+
+@needs_mpi
+def test_ranks_are_workers(folder: Path) -> None:
+    build = ("data", "build", str(folder / "texts.jsonl"), "--tokenizer", "bpe:300", "--validation", "0.2")
+    dedup = ("data", "dedup", str(folder / "texts.jsonl"), "--near", "0.9")
+    for name, words in (("shards", build), ("kept.jsonl", dedup)):
+        main([*words, "--out", str(folder / "one" / name)])
+        done = together(3, "-m", "chainrule.cli", *words, "--out", str(folder / "ranks" / name))
+        assert done.returncode == 0, done.stderr
+    found = [sorted(path for path in (folder / way).rglob("*") if path.is_file()) for way in ("one", "ranks")]
+    assert len(found[0]) == 7
+    assert [a.read_bytes() for a in found[0]] == [b.read_bytes() for b in found[1]]
 
 
 @pytest.mark.parametrize("command", ["build", "stats", "dedup"])
@@ -149,7 +164,8 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert not list(folder.glob("shards/*")) and not list(folder.glob("shards/.*"))
 
 
-def test_an_interrupt_leaves_nothing(folder: Path) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_leaves_nothing(folder: Path, workers: str) -> None:
     """Ctrl-C while the shards are being written."""
     Path("slow.py").write_text(
         "import time\nfrom chainrule.cli import main\nfrom chainrule.cli.args.documents import Sources\n"
@@ -167,7 +183,7 @@ def test_an_interrupt_leaves_nothing(folder: Path) -> None:
         "    PAUSE = 60\n"
         "    return build(*args, **options)\n"
         "command.build = late\n"
-        "main(['data', 'build', '--out', 'out'])\n"
+        f"if __name__ == '__main__':\n    main(['data', 'build', '--out', 'out', '--workers', '{workers}'])\n"
     )
     process = subprocess.Popen(
         [sys.executable, "slow.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

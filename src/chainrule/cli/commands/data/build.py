@@ -13,6 +13,7 @@ from chainrule.cli.args.outputs import New
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,24 @@ class Command:
     """Fraction of documents held out for the final test."""
     seed: int = 0
     """Another seed holds out other documents."""
+    workers: int = 1
+    """Processes that encode documents at the same time, to the same files. Under mpiexec the ranks are these."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
+        Check("build", self).at_least(1, "workers")
         split = cr.data.Split(self.validation, self.test, self.seed)
         end = "\n" if self.end is None else self.end
         out = self.out or cr.runs.folder.free_folder(Path("shards/data"))
         with Progress("characters") as progress:
             texts = (document.text for document in progress.documents(self.sources.read(quiet=True)))
-            tokenizer = find_tokenizer(self.tokenizer, chain([end], texts))
+            tokenizer = find_tokenizer(self.tokenizer, chain([end], texts), workers=self.workers)
         with Progress("tokens") as progress:
             documents = progress.documents(self.sources.read())
-            meta = cr.data.build(out, documents, tokenizer, split=split, end=end or None)
+            meta = cr.data.build(
+                out, documents, tokenizer, split=split, end=end or None, workers=self.workers
+            )
         counts = {
             name: {k: v for k, v in part.items() if k != "files"} for name, part in meta["parts"].items()
         }

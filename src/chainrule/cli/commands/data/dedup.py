@@ -14,6 +14,7 @@ from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
 from chainrule.errors import ConfigError
 from chainrule.files import new_file
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -30,16 +31,19 @@ class Command:
     """Jaccard similarity of 12-byte shingles from which two documents count as copies; 1 for exact copies only."""
     quality: bool = False
     """Leave out what is too short, has few letters, odd words or much repetition to be prose."""
+    workers: int = 1
+    """Processes that measure documents at the same time, with the same result. Under mpiexec the ranks are these."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
+        Check("dedup", self).at_least(1, "workers")
         if self.out and self.out.suffix != ".jsonl":
             raise ConfigError(f"{self.out}: cannot be the output (its name must end in .jsonl)")
         rules = cr.data.RULES if self.quality else ()
         cleaner = cr.data.Cleaner(rules, near=None if self.near == 1 else self.near)
         with Progress("documents") as progress:
-            kept = cleaner(progress.documents(self.sources.read()))
+            kept = cleaner(progress.documents(self.sources.read()), self.workers)
             if self.out is None:
                 for _ in kept:
                     pass

@@ -12,11 +12,12 @@ import numpy as np
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.cli.commands.runs.list import facts, said
+from chainrule.cli.commands.runs.list import said
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.seeds import in_words, summary
 from chainrule.cli.render.tables import table
 from chainrule.errors import ConfigError
+from chainrule.runs.compare import different, facts
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # characters of a curve
@@ -106,13 +107,6 @@ def machine_results(members: Sequence[cr.runs.History]) -> dict[str, Any]:
     if len(members) == 1:
         return facts(members[0]) | members[0].scores
     return summary(members, members[0].folder.parent)
-
-
-def different(found: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """What is not the same in all runs, with its values."""
-    names = dict.fromkeys(name for each in found for name in each)
-    values = {name: [each.get(name) for each in found] for name in names}
-    return {name: each for name, each in values.items() if any(value != each[0] for value in each)}
 
 
 def _lines(title: str, names: Sequence[str], differ: dict[str, list[Any]]) -> list[str]:

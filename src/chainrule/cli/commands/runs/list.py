@@ -12,6 +12,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import table
 from chainrule.machine import clock
+from chainrule.runs.compare import facts
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,6 @@ class Command:
         for history in found:
             if history.problem:
                 print(f"{history.folder}: {history.problem}")
-
-
-def facts(history: cr.runs.History) -> dict[str, Any]:
-    """What a table says of a run, as numbers."""
-    step, loss = history.best or (None, None)
-    return {
-        "family": history.family, "parameters": history.parameters, "steps": history.steps,
-        "best_validation": loss, "at_step": step, "bits_per_byte": history.bits_per_byte,
-        "time": history.seconds, "state": history.state,
-    }  # fmt: skip
 
 
 def said(name: str, value: Any) -> str:

@@ -46,6 +46,9 @@ class Command:
     """Of all rows those with this value in a column, as in dataset=c4; several of them for several columns."""
     drop_highest: int = 0
     """Leave out this many runs of the highest loss."""
+    within: float | None = None
+    """Of isoflop: leave out sizes that are more than so many times larger or smaller than the best of their budget,
+    where a parabola no longer fits."""
     resamples: int = 400
     """How often the runs are resampled for the intervals."""
     seed: int = 0
@@ -58,6 +61,7 @@ class Command:
     """Print one JSON object instead of a table."""
 
     def run(self) -> None:
+        from chainrule.scaling.fits.isoflop import near_best
         from chainrule.scaling.fits.report import fit
         from chainrule.scaling.fits.table import Runs, header
 
@@ -65,6 +69,8 @@ class Command:
         check.at_least(20, "resamples")
         check.at_least(0, "drop_highest")
         check.seed()
+        if self.within is not None and self.form != "isoflop":
+            raise ConfigError.of("scale fit", {"within": self.within}, "must be with the form isoflop")
         columns = {name: getattr(self, name) for name in ("loss", "params", "tokens", "flops")}
         given = {name: column for name, column in columns.items() if column}
         if len(given) < 2:
@@ -73,6 +79,8 @@ class Command:
             raise ConfigError(f"scale fit: no column of sizes ({fix}; {self.table} has {names})")
         with Progress("fitting") as progress:
             runs = Runs.read(self.table, given, self._where()).without_highest(self.drop_highest)
+            if self.within is not None:
+                runs = near_best(runs, self.within)
             found = fit(
                 runs, self.form, self.of, resamples=self.resamples, seed=self.seed,
                 tell=lambda done, total: progress.say(f"{done:,} of {total:,} resamples"),

@@ -19,6 +19,7 @@ from chainrule.columns import Columns
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.validate import Check
 
+COUNTED = ("bpe", "wordpiece", "unigram")  # learned from counts of words, which can be added up
 Kind = Literal["bpe", "wordpiece", "unigram", "word", "char", "plain-bpe"]
 
 
@@ -45,11 +46,14 @@ class Command:
     """File to write. Default: KIND.json, such as bpe.json."""
     hugging_face: bool = False
     """Write the format of Hugging Face's tokenizer.json instead of our own."""
+    workers: int = 1
+    """Processes that count words at the same time (bpe, wordpiece and unigram), with the same result. Under mpiexec the
+    ranks are these."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
-        Check("tokenize", self).at_least(1, "vocab_size")
+        Check("tokenize", self).at_least(1, "vocab_size", "workers")
         if self.pattern is not None and self.kind != "bpe":
             raise ConfigError(
                 "tokenize: ", Setting("pattern"), f" with {self.kind} (must be bpe, which splits words so)"
@@ -111,5 +115,7 @@ class Command:
             "plain-bpe": cr.text.TextbookBPETokenizer,
         }
         pattern = {"pattern": self.pattern} if self.pattern else {}
-        tokenizer: cr.text.Tokenizer = kinds[self.kind].train(texts, self.vocab_size, **special, **pattern)
+        counted = {"workers": self.workers} if self.kind in COUNTED else {}
+        options = {**special, **pattern, **counted}
+        tokenizer: cr.text.Tokenizer = kinds[self.kind].train(texts, self.vocab_size, **options)
         return tokenizer

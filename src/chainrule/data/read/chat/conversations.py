@@ -21,7 +21,7 @@ from chainrule.data.read.chat.layouts import ASKING, PAIRS, Conversation, conver
 from chainrule.data.read.columns import PAIRED, choose, no_table, plain
 from chainrule.data.read.parallel import load_pairs
 from chainrule.data.read.reading import COPIES, Reading, cells
-from chainrule.data.read.records import kind, records
+from chainrule.data.read.records import kind, records, unit
 from chainrule.data.read.table import KINDS, Table
 from chainrule.data.splits import Split
 from chainrule.errors import DataError
@@ -94,12 +94,12 @@ def load_conversations(
         found, reading = _paired(path, columns)
         return ConversationCorpus(where, "file", found, reading)
     no_table(name, columns)
-    unit = "record" if kind(path) == ".parquet" else "line"
+    counted = unit(path)
     told, places = 0, dict[Conversation, str]()
     for number, record in records(path):
-        for each in conversations_in(record, f"{path}: {unit} {number}"):
+        for each in conversations_in(record, f"{path}: {counted} {number}"):
             told += 1
-            places.setdefault(each, f"{unit} {number}")
+            places.setdefault(each, f"{counted} {number}")
     if not told:
         raise DataError(f"{path}: no conversations (must have at least two)")
     return ConversationCorpus(where, "file", tuple(places), copies=told - len(places), places=places)
@@ -117,7 +117,7 @@ def _paired(path: Path, columns: Columns) -> tuple[tuple[Conversation, ...], Rea
     """Two columns of a table; an empty cell is an error."""
     table = Table.open(path, columns)
     places = choose(table, PAIRED, columns)
-    unit, rows = "record" if kind(path) == ".parquet" else "line", 0
+    rows = 0
     found: list[Conversation] = []
     for number, (source, target) in cells(table, places):
         rows += 1
@@ -125,7 +125,7 @@ def _paired(path: Path, columns: Columns) -> tuple[tuple[Conversation, ...], Rea
             role = "target" if source else "source"
             column = table.place_in_words(places[role][0])
             rule = "must be a text: fill it, or take the row away"
-            raise DataError(f"{path}: {unit} {number} has nothing in {column}, its {role} ({rule})")
+            raise DataError(f"{path}: {unit(path)} {number} has nothing in {column}, its {role} ({rule})")
         found.append(Conversation.of(source.strip(), target.strip()))
     once = tuple(dict.fromkeys(found))
     dropped = {COPIES: rows - len(once)} if len(once) < rows else {}

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from chainrule.data.read.records import Record, some
 from chainrule.errors import DataError
+from chainrule.text.chat.formats import ROLES
 from chainrule.text.special_tokens import NAMES
 
-ROLES = ("system", "user", "assistant")
 PAIRS = (("instruction", "output"), ("prompt", "completion"), ("prompt", "response"), ("question", "answer"))
 TALKS = ("messages", "conversations")
 # By these a record is known to be meant as a conversation, or as a preference, which is refused with the right command.
@@ -106,15 +106,11 @@ def _talk(messages: Any, where: str) -> Conversation:
     turns = []
     for number, message in enumerate(_list(messages, where)):
         place = f"{where}, message {number}"
-        shared = isinstance(message, Mapping) and "from" in message
-        role = message.get("from" if shared else "role") if isinstance(message, Mapping) else None
-        role = FROM.get(str(role), role) if shared else role
-        if role not in ROLES:
-            raise _no_role(message, place)
+        role, content = role_in(message, place)
         if role == "system" and number:
             raise DataError(f"{place}: a system's message after others (must be the first)")
         read = _answer if role == "assistant" else _text
-        turns.append(Turn(role, read(message, "value" if shared else "content", place)))
+        turns.append(Turn(role, read(message, content, place)))
     roles = [turn.role for turn in turns]
     if "user" not in roles or "assistant" not in roles:
         missing = "assistant" if "user" in roles else "user"
@@ -123,6 +119,16 @@ def _talk(messages: Any, where: str) -> Conversation:
         rule = "must be the assistant's, the answer to be learned: take the last one away"
         raise DataError(f"{where}: the last message is the {roles[-1]}'s ({rule})")
     return Conversation(tuple(turns))
+
+
+def role_in(message: Any, place: str) -> tuple[str, str]:
+    """The role of a message, and the name of the field with what it says."""
+    shared = isinstance(message, Mapping) and "from" in message
+    role = message.get("from" if shared else "role") if isinstance(message, Mapping) else None
+    role = FROM.get(str(role), role) if shared else role
+    if role not in ROLES:
+        raise _no_role(message, place)
+    return role, "value" if shared else "content"
 
 
 def _no_role(message: Any, place: str) -> DataError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from chainrule.data.mixing import shares
 from chainrule.data.order import Order
 from chainrule.data.read.chat.layouts import Conversation
 from chainrule.errors import ConfigError
@@ -29,17 +30,14 @@ def mixed(
         raise ConfigError(
             f"mixture: sources {sorted(sources)}, weights {sorted(weights)} (must name the same)"
         )
-    values = np.array([weights[name] for name in sources], float)
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ConfigError(f"mixture: weights {dict(weights)} (must be positive numbers)")
-    shares = values / values.sum()
+    parts = shares({name: weights[name] for name in sources})
     sizes = np.array([len(talks) for talks in sources.values()])
-    most = float((sizes / shares).min())
+    most = float((sizes / parts).min())
     if count is not None and not 1 <= count <= most:
-        name = list(sources)[int((sizes / shares).argmin())]
+        name = list(sources)[int((sizes / parts).argmin())]
         rule = f"must be from 1 to {int(most):,}: {name} has {int(sizes[list(sources).index(name)]):,}"
         raise ConfigError(f"mixture: count is {count:,} ({rule})")
-    wanted = np.floor((most if count is None else count) * shares + 1e-9).astype(int)
+    wanted = np.floor((most if count is None else count) * parts + 1e-9).astype(int)
     found = {}
     for (name, talks), n in zip(sources.items(), wanted.tolist(), strict=True):
         if not n:

@@ -1,0 +1,72 @@
+"""`chainrule studio`"""
+
+from __future__ import annotations
+
+import socket
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+from typing import Annotated
+
+from chainrule.cli.args.options import Argument
+from chainrule.errors import ConfigError, Setting
+
+HOST = "127.0.0.1"
+USUAL = 8420  # taken if it is free, so that the address stays the same
+
+
+@dataclass(frozen=True)
+class Command:
+    """Open the Studio: a page in your browser that shows runs, tokens and every gradient. Only this machine sees it.
+
+    Example: chainrule studio runs --port 8420
+    """
+
+    folder: Annotated[Path, Argument("DIRECTORY")] = Path("runs")
+    """Directory of runs; new ones are made there."""
+    port: int | None = None
+    """Port to listen on. Default: 8420, or one that is free."""
+    open: bool = True
+    """Open the browser."""
+
+    def run(self) -> None:
+        try:
+            import uvicorn
+
+            from chainrule.web.app import create_app
+        except ModuleNotFoundError as error:
+            if error.name not in ("fastapi", "uvicorn", "latex2mathml", "starlette"):
+                raise
+            rule = "install it with: pip install 'chainrule[studio]'"
+            raise ConfigError(f"studio: {error.name} is not installed ({rule})") from None
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ConfigError(f"{self.folder}: is a file (must be a directory of runs)")
+        bound = listening(self.port)
+        address = f"http://{HOST}:{bound.getsockname()[1]}"
+        print(f"Chainrule Studio  {address}\nCtrl-C ends it. Runs are in {self.folder}/", flush=True)
+        if self.open:
+            Timer(0.5, webbrowser.open, (address,)).start()
+        config = uvicorn.Config(create_app(self.folder), log_level="warning", timeout_graceful_shutdown=2)
+        uvicorn.Server(config).run(sockets=[bound])
+
+
+def listening(port: int | None) -> socket.socket:
+    """A socket on the port; without one on the usual port, or on any that is free."""
+    if port is not None and not 0 <= port <= 65535:
+        raise ConfigError("studio: ", Setting("port"), f" is {port} (must be from 1 to 65535; 0 for any)")
+    for each in (USUAL, 0) if port is None else (port,):
+        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((HOST, each))
+            bound.listen(128)  # from now on who comes early waits instead of being refused
+            return bound
+        except OSError as error:
+            bound.close()
+            reason = error
+    raise ConfigError(
+        "studio: ",
+        Setting("port"),
+        f" is {port} ({(reason.strerror or str(reason)).lower()}; choose another)",
+    )

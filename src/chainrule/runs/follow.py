@@ -1,0 +1,65 @@
+"""A log that is being written: its new records, and its curves with a bounded number of points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from chainrule.train.log import record_of
+
+
+class Follow:
+    """The records that were added to a log since the last call; a log that was cut or replaced begins anew."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._identity: tuple[int, int] | None = None
+        self._read = 0
+        self._rest = b""
+
+    def new(self) -> tuple[bool, list[dict[str, Any]]]:
+        """Whether the log begins anew, and its new records; the last line waits until it is whole."""
+        try:
+            with self.path.open("rb") as file:
+                status = self.path.stat()
+                identity = (status.st_dev, status.st_ino)
+                anew = identity != self._identity or status.st_size < self._read
+                if anew:
+                    self._identity, self._read, self._rest = identity, 0, b""
+                file.seek(self._read)
+                data = file.read()
+        except OSError:  # not there yet, or no longer
+            anew = self._identity is not None
+            self._identity, self._read, self._rest = None, 0, b""
+            return anew, []
+        self._read += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return anew, [record for line in lines if (record := record_of(line))]
+
+
+class Curve:
+    """Points of a curve, at most `most` of them: when it is full every other one is dropped.
+
+    >>> curve = Curve(most=4)
+    >>> for step in range(1, 10):
+    ...     curve.add(step, 10.0 * step)
+    >>> curve.steps, curve.values
+    ([1, 5, 9], [10.0, 50.0, 90.0])
+    """
+
+    def __init__(self, most: int = 1000) -> None:
+        self.most = most
+        self.steps: list[int] = []
+        self.values: list[float] = []
+        self._every = 1
+        self._seen = 0
+
+    def add(self, step: int, value: float) -> None:
+        """The next point; it is kept if its turn has come."""
+        if self._seen % self._every == 0:
+            self.steps.append(step)
+            self.values.append(value)
+            if len(self.steps) > self.most:
+                self.steps, self.values = self.steps[::2], self.values[::2]
+                self._every *= 2
+        self._seen += 1

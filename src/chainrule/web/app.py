@@ -1,0 +1,94 @@
+"""The server of the Studio: the page, the routes that views ask, and errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from chainrule import __version__
+from chainrule.errors import ChainruleError
+from chainrule.web.guard import Guard
+from chainrule.web.jobs import Canceled, Jobs
+from chainrule.web.models import Models
+from chainrule.web.routes import answers, calculus, tokens
+from chainrule.web.routes import models as model_routes
+from chainrule.web.routes import runs as run_routes
+from chainrule.web.runs.overview import Runs
+from chainrule.web.runs.processes import Trainings
+
+PAGE = Path(__file__).parent / "page"
+VIEWS = ("/", "/runs", "/microscope", "/playground", "/tokens", "/calculus")  # each with what is below it
+
+
+def create_app(folder: Path = Path("runs")) -> FastAPI:
+    """The Studio on a directory of runs; `GET /health` answers when it is ready."""
+    jobs, runs, trainings = Jobs(), Runs(folder), Trainings(folder)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        jobs.close()
+        trainings.close()
+
+    # No schema pages: they would load scripts from elsewhere.
+    app = FastAPI(title="Chainrule Studio", version=__version__, openapi_url=None, lifespan=life)
+    app.add_middleware(Guard)
+    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    _errors(app)
+    routers = (
+        answers.routes(jobs),
+        run_routes.routes(jobs, runs, trainings),
+        model_routes.routes(jobs, Models(runs)),
+        tokens.routes(jobs),
+        calculus.routes(jobs),
+    )
+    for router in routers:
+        app.include_router(router)
+    _pages(app)
+    return app
+
+
+def _errors(app: FastAPI) -> None:
+    @app.exception_handler(ChainruleError)
+    async def refused(_: Request, error: ChainruleError) -> Response:
+        return JSONResponse({"error": str(error)}, 400)
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+        return JSONResponse({"error": f"{where}: {first['msg']}"}, 400)
+
+    @app.exception_handler(Canceled)
+    async def canceled(_: Request, __: Canceled) -> Response:
+        return JSONResponse({"error": "canceled", "canceled": True}, 409)
+
+    @app.exception_handler(HTTPException)
+    async def other(_: Request, error: HTTPException) -> Response:
+        return JSONResponse({"error": str(error.detail)}, error.status_code)
+
+    @app.exception_handler(Exception)
+    async def broken(_: Request, error: Exception) -> Response:
+        return JSONResponse({"error": f"the Studio failed: {type(error).__name__}: {error}"}, 500)
+
+
+def _pages(app: FastAPI) -> None:
+    """Every view has an address of its own; the same page shows it."""
+
+    @app.get("/favicon.ico")
+    async def icon() -> Response:
+        return FileResponse(PAGE / "icon.svg", media_type="image/svg+xml")
+
+    @app.get("/{path:path}")
+    async def view(path: str) -> Response:
+        if path.startswith("api/"):
+            raise HTTPException(404, f"/{path[:80]}: no such address")
+        known = any(f"/{path}" == each or f"/{path}".startswith(f"{each}/") for each in VIEWS[1:])
+        return FileResponse(PAGE / "index.html", 200 if known or not path else 404)

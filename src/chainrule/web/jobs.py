@@ -1,0 +1,117 @@
+"""Work in threads, so that the page answers while a model computes: a job has progress, a result, and can be canceled.
+
+A function that takes long calls `tell(text, fraction)` now and then; in a canceled job that call ends the function.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, TimeoutError
+from itertools import count
+from typing import Any
+
+from chainrule.errors import ConfigError
+
+Tell = Callable[[str, float | None], None]
+KEPT = 50  # finished jobs that nobody asked for
+WORKERS = 2
+
+
+class Canceled(Exception):
+    """The job was canceled by the person who started it."""
+
+
+class Job:
+    """One piece of work, waiting, running or done."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.said, self.fraction = "waiting", None
+        self._canceled = threading.Event()
+        self.future: Future[Any] | None = None
+
+    def tell(self, said: str, fraction: float | None = None) -> None:
+        """Say how far it is; ends the job if it was canceled."""
+        if self._canceled.is_set():
+            raise Canceled
+        self.said, self.fraction = said, fraction  # type: ignore[assignment]
+
+    def cancel(self) -> None:
+        """End it at its next sign of life."""
+        self._canceled.set()
+        if self.future:
+            self.future.cancel()
+
+    @property
+    def canceled(self) -> bool:
+        return self._canceled.is_set()
+
+    @property
+    def done(self) -> bool:
+        return self.future is not None and self.future.done()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end; whether it has come."""
+        assert self.future is not None
+        try:
+            self.future.exception(seconds)
+        except CancelledError:
+            return True
+        except TimeoutError:
+            return False
+        return True
+
+    def result(self) -> Any:
+        """What the function returned, or the error it raised."""
+        assert self.future is not None
+        try:
+            return self.future.result(0)
+        except CancelledError:
+            raise Canceled from None
+
+
+class Jobs:
+    """The jobs of one server."""
+
+    def __init__(self, workers: int = WORKERS) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="studio")
+        self._known: OrderedDict[str, Job] = OrderedDict()
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+
+    def start(self, function: Callable[[Tell], Any]) -> Job:
+        """Run `function(tell)` as soon as a thread is free."""
+        with self._lock:
+            job = Job(str(next(self._numbers)))
+            self._known[job.id] = job
+            finished = [each for each in self._known.values() if each.done]
+            for old in finished[: max(0, len(finished) - KEPT)]:
+                del self._known[old.id]
+
+        def work() -> Any:
+            job.tell("working")
+            return function(job.tell)
+
+        job.future = self._pool.submit(work)
+        return job
+
+    def get(self, id: str) -> Job:
+        """A job that was started and whose result nobody has taken."""
+        job = self._known.get(id)
+        if job is None:
+            raise ConfigError(f"job {id[:20]}: not known (it is done, or the Studio was started anew)")
+        return job
+
+    def take(self, job: Job) -> Any:
+        """The result of a finished job, which is then forgotten."""
+        with self._lock:
+            self._known.pop(job.id, None)
+        return job.result()
+
+    def close(self) -> None:
+        """Cancel everything."""
+        for job in list(self._known.values()):
+            job.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)

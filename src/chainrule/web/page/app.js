@@ -1,0 +1,96 @@
+// The shell: navigation, theme, and a router with an address for every view.
+
+import { h, replace } from "./lib/dom.js";
+import { problem } from "./lib/parts.js";
+
+const VIEWS = [
+  { path: "/", name: "Home", file: "./views/home.js", exact: true },
+  { path: "/runs", name: "Runs", file: "./views/runs.js" },
+  { path: "/microscope", name: "Microscope", file: "./views/microscope.js" },
+  { path: "/playground", name: "Playground", file: "./views/playground.js" },
+  { path: "/tokens", name: "Tokens", file: "./views/tokens.js" },
+  { path: "/calculus", name: "Calculus", file: "./views/calculus.js" },
+];
+const main = document.getElementById("main");
+let leave = null;
+let turn = 0;
+
+function drawNav(current) {
+  replace(document.getElementById("nav"), VIEWS.map((view) =>
+    h("a", { href: view.path, data: { link: "" }, "aria-current": view === current ? "page" : null }, view.name)));
+}
+
+function find(path) {
+  return VIEWS.find((view) => path === view.path || (!view.exact && path.startsWith(`${view.path}/`)));
+}
+
+async function show() {
+  const mine = ++turn;
+  leave?.();
+  leave = null;
+  const view = find(location.pathname);
+  drawNav(view);
+  if (!view) {
+    document.title = "Not found · Chainrule Studio";
+    replace(main, h("div.card.empty", h("h1", "There is no such page"), h("p", `${location.pathname} is no view of the Studio.`),
+      h("a.button.main", { href: "/", data: { link: "" } }, "Home")));
+    return;
+  }
+  try {
+    const module = await import(view.file);
+    if (mine !== turn) return;
+    const place = h("div.view");
+    replace(main, place);
+    const below = location.pathname.slice(view.path.length).replace(/^\//, "");
+    document.title = `${view.name} · Chainrule Studio`;
+    leave = (await module.render(place, { below, params: new URLSearchParams(location.search) })) ?? null;
+  } catch (error) {
+    if (mine === turn) replace(main, h("h1", view.name), problem(error), h("div.row", h("a.button.main", { href: view.path, data: { link: "" } }, `Back to ${view.name}`),
+      h("a.button", { href: "/", data: { link: "" } }, "Home")));
+  }
+}
+
+export function go(path) {
+  history.pushState(null, "", path);
+  scrollTo(0, 0);
+  show().then(() => main.focus({ preventScroll: true }));
+}
+
+/** Change the address without leaving the view. */
+export function remember(search) {
+  const text = search.toString();
+  history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-link]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  go(link.getAttribute("href"));
+});
+addEventListener("popstate", show);
+
+const themes = ["auto", "light", "dark"];
+const button = document.getElementById("theme");
+
+function drawTheme() {
+  const now = document.documentElement.dataset.theme ?? "auto";
+  button.textContent = { auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark" }[now];
+  button.setAttribute("aria-label", `Theme: ${now}. Change`);
+}
+
+button.addEventListener("click", () => {
+  const next = themes[(themes.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % themes.length];
+  if (next === "auto") {
+    delete document.documentElement.dataset.theme;
+    localStorage.removeItem("theme");
+  } else {
+    document.documentElement.dataset.theme = next;
+    localStorage.setItem("theme", next);
+  }
+  drawTheme();
+  dispatchEvent(new Event("theme"));
+});
+
+drawTheme();
+show();

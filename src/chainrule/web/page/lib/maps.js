@@ -1,0 +1,34 @@
+// Dense maps on canvas: attention, gates. Numbers arrive as float32 in base64.
+
+import { h } from "./dom.js";
+
+export function unpack({ shape, data }) {
+  const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  return { shape, values: new Float32Array(bytes.buffer) };
+}
+
+const channels = (name) => {
+  const probe = h("span", { css: { color: `var(${name})` } });
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
+  probe.remove();
+  return found;
+};
+
+/**
+ * Paint rows × columns of values into a canvas: from the surface color at 0 to blue at `most`; with `signed`, orange below 0.
+ */
+export function paint(canvas, values, rows, columns, { most = 1, signed = false } = {}) {
+  const [low, high, negative] = [channels("--sunken"), channels("--accent"), channels("--warm")];
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  for (let i = 0; i < rows * columns; i += 1) {
+    const x = values[i], t = Math.min(1, Math.abs(x) / most) ** 0.6, end = signed && x < 0 ? negative : high;
+    for (let c = 0; c < 3; c += 1) image.data[4 * i + c] = low[c] + (end[c] - low[c]) * t;
+    image.data[4 * i + 3] = 255;
+  }
+  context.putImageData(image, 0, 0);
+  return canvas;
+}

@@ -1,0 +1,80 @@
+// Parts that every view shares: copying, errors, empty states, progress.
+
+import { Canceled } from "./api.js";
+import { h, replace } from "./dom.js";
+
+let fading = 0;
+
+export function toast(text) {
+  const place = document.getElementById("toast");
+  place.textContent = text;
+  place.classList.add("on");
+  clearTimeout(fading);
+  fading = setTimeout(() => place.classList.remove("on"), 2200);
+}
+
+export async function copy(text, said = "Copied") {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(said);
+  } catch {
+    toast("The browser does not allow copying: select the text instead");
+  }
+}
+
+/** A button that shows the program behind a view, to be read or copied. */
+export function asPython(program) {
+  const open = () => {
+    const box = h("dialog", { "aria-label": "This view as Python" },
+      h("div.stack",
+        h("div.row.between", h("h2", "The same in Python"), h("button.quiet", { onclick: () => box.close(), "aria-label": "Close" }, "Close")),
+        h("p.soft", "This program computes the numbers of this view."),
+        h("pre.code", { tabindex: "0" }, h("code", program())),
+        h("div.row", h("button.main", { onclick: () => copy(program(), "Program copied") }, "Copy"))));
+    box.addEventListener("close", () => box.remove());
+    document.body.append(box);
+    box.showModal();
+  };
+  return h("button.python", { type: "button", onclick: open }, "Copy as Python");
+}
+
+/** A button that copies the address of exactly this view. */
+export function permalink() {
+  return h("button.quiet", { type: "button", onclick: () => copy(location.href, "Link copied") }, "Copy link");
+}
+
+export const problem = (error) => h("div.error", { role: "alert" }, error.message ?? String(error));
+
+export function empty(title, text, ...actions) {
+  return h("div.card.empty", h("h2", title), h("p", text), h("div.row", { css: { "justify-content": "center" } }, ...actions));
+}
+
+/** Show `place` busy while `action(options)` runs, then what it returns; errors in words. */
+export async function work(place, action, { keep = false } = {}) {
+  place.setAttribute("aria-busy", "true");
+  if (!keep) replace(place, h("div.loading", "…"));
+  const bar = h("div.progress", { role: "status" });
+  const onjob = (job, cancel) => {
+    const meter = h("progress", { max: "1", "aria-label": "Progress" });
+    if (job.fraction !== null) meter.value = job.fraction;
+    replace(bar, h("span", job.said), meter, h("button.quiet", { onclick: cancel }, "Cancel"));
+    if (!bar.isConnected) keep ? place.prepend(bar) : replace(place, bar);
+  };
+  try {
+    const made = await action({ onjob });
+    bar.remove();
+    if (made !== undefined) replace(place, made);
+    return true;
+  } catch (error) {
+    bar.remove();
+    if (error instanceof Canceled) replace(place, h("p.soft", "Canceled. Change something to start again."));
+    else replace(place, problem(error));
+    return false;
+  } finally {
+    place.removeAttribute("aria-busy");
+  }
+}
+
+export function heading(title, lead, ...actions) {
+  return h("div", h("div.row.between", h("h1", title), h("div.row", ...actions)), lead && h("p.lead", lead));
+}

@@ -1,0 +1,42 @@
+// Home: three ways in, and what is here.
+
+import { go } from "../app.js";
+import { ask } from "../lib/api.js";
+import { count, h, number, replace } from "../lib/dom.js";
+import { problem } from "../lib/parts.js";
+import { stateBadge } from "./runs.js";
+
+const card = (glyph, title, text, action) => [h("span.glyph", { "aria-hidden": "true" }, glyph), h("h2", title), h("p.soft", text), h("span.more", action, " →")];
+
+export async function render(place) {
+  const here = h("section"), wrong = h("div");
+  const train = async (event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      const { quick } = await ask("/api/train");
+      const { name } = await ask("/api/train", { body: quick });
+      go(`/runs/${encodeURIComponent(name)}`);
+    } catch (error) {
+      button.disabled = false;
+      replace(wrong, problem(error));
+    }
+  };
+  replace(place,
+    h("div.hero", h("h1", "Look inside."), h("p.lead", "Chainrule is a transformer stack in which every gradient was derived by hand. The Studio shows it: each number beside its formula, its code and its check.")),
+    h("div.grid3",
+      h("button.card.way", { type: "button", onclick: train }, card("∿", "Train something in two minutes",
+        "A small language model on text that every Python has. Watch its curves, what it writes, and what the doctor says.", "Start training now")),
+      h("a.card.way", { href: "/microscope", data: { link: "" } }, card("◎", "Look inside a model",
+        "What it expects at every token, where each head looks, and when it makes up its mind.", "Open the microscope")),
+      h("a.card.way", { href: "/calculus", data: { link: "" } }, card("∂", "Start from one number and its gradient",
+        "Write an expression, step through its graph forward and backward, and see that every gradient is right.", "Open the calculus"))),
+    wrong, here);
+  place.classList.add("stack-large");
+  const found = await ask("/api/runs");
+  if (found.runs.length) {
+    replace(here, h("div.card.stack", h("div.row.between", h("h2", "Your runs"), h("a", { href: "/runs", data: { link: "" } }, `All ${found.runs.length}`)),
+      h("div.scroll", h("table.plain", h("tbody", found.runs.slice(0, 4).map((run) => h("tr", h("td", h("a", { href: `/runs/${run.name}`, data: { link: "" } }, h("b", run.name))), h("td", stateBadge(run.state)), h("td.wide", run.family),
+        h("td.num.wide", `${count(run.parameters)} parameters`), h("td.num", `validation ${number(run.best_validation, 4)}`))))))));
+  } else replace(here, h("p.soft", `No runs in ${found.folder}/ yet: the first way in makes one.`));
+}

@@ -1,0 +1,46 @@
+"""An answer from a thread: the result of a function, or the job to watch if it takes longer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from chainrule import __version__
+from chainrule.web.jobs import Job, Jobs, Tell
+
+PATIENCE = 0.4  # seconds that a request waits; then the page gets a job to watch
+
+
+async def answer(jobs: Jobs, function: Callable[[Tell], Any]) -> Any:
+    """The result of `function(tell)` run in a thread; of one that takes longer, the job to watch."""
+    return await _waited(jobs, jobs.start(function))
+
+
+async def _waited(jobs: Jobs, job: Job) -> Any:
+    if await asyncio.to_thread(job.wait, PATIENCE):
+        return jobs.take(job)
+    return JSONResponse({"job": job.id, "said": job.said, "fraction": job.fraction}, 202)
+
+
+def routes(jobs: Jobs) -> APIRouter:
+    """Whether it is ready, and jobs."""
+    router = APIRouter()
+
+    @router.get("/health")
+    async def health() -> dict[str, Any]:
+        return {"status": "ok", "version": __version__}
+
+    @router.get("/api/jobs/{id}")
+    async def watch(id: str) -> Any:
+        return await _waited(jobs, jobs.get(id))
+
+    @router.delete("/api/jobs/{id}")
+    async def cancel(id: str) -> dict[str, Any]:
+        jobs.get(id).cancel()
+        return {"canceled": id}
+
+    return router

@@ -1,0 +1,80 @@
+"""One run as it is now: curves, samples and findings of its log, in a size that does not grow with its length."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chainrule.doctor import Finding
+from chainrule.files import is_number
+from chainrule.runs import RunFolder
+from chainrule.runs.follow import Curve, Follow
+from chainrule.runs.plot import smooth
+
+CURVES = ("loss", "validation", "lr", "norm")
+SAMPLES = 40  # the last ones
+FINDINGS = 60
+
+
+class Live:
+    """What the page draws of a log; `update` reads what is new."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = RunFolder(folder)
+        self._follow = Follow(self.files.log)
+        self._clear()
+
+    def _clear(self) -> None:
+        self.curves = {name: Curve() for name in CURVES}
+        self.ratios: dict[str, Curve] = {}
+        self.samples: deque[dict[str, Any]] = deque(maxlen=SAMPLES)
+        self.findings: deque[dict[str, Any]] = deque(maxlen=FINDINGS)
+        self.step, self.seconds = 0, 0.0
+
+    def update(self) -> bool:
+        """Read what was written since the last call; whether there was something."""
+        anew, records = self._follow.new()
+        if anew:
+            self._clear()
+        for record in records:
+            self._add(record)
+        return anew or bool(records)
+
+    def _add(self, record: dict[str, Any]) -> None:
+        step = record["step"]
+        self.step = max(self.step, step)
+        if is_number(record.get("seconds")):
+            self.seconds = float(record["seconds"])
+        for name in CURVES:
+            if is_number(record.get(name)):
+                self.curves[name].add(step, float(record[name]))
+        if "sample" in record:
+            self.samples.append({"step": step, "text": record["sample"]})
+        if "finding" in record:
+            self.findings.append({"step": step} | said(Finding.from_dict(record["finding"])))
+        for name, each in record.get("watch", {}).get("parameters", {}).items():
+            if is_number(each.get("update_ratio")):
+                self.ratios.setdefault(name, Curve(200)).add(step, float(each["update_ratio"]))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything, as it is to be drawn."""
+        loss = self.curves["loss"]
+        curves = {name: [curve.steps, curve.values] for name, curve in self.curves.items()}
+        curves["smooth"] = [loss.steps, smooth(np.array(loss.values)).tolist()]
+        return {
+            "running": self.files.busy,
+            "step": self.step,
+            "seconds": self.seconds,
+            "curves": curves,
+            "ratios": {name: [curve.steps, curve.values] for name, curve in self.ratios.items()},
+            "samples": [*self.samples],
+            "findings": [*self.findings],
+        }
+
+
+def said(finding: Finding) -> dict[str, Any]:
+    """A finding for the page: what was measured, what it means, what to try."""
+    return {name: value if value is None else str(value) for name, value in finding.to_dict().items()}

@@ -1,0 +1,124 @@
+"""The runs of a directory: a line for each, one as a whole, and several side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from chainrule.errors import ConfigError
+from chainrule.runs import History, RunFolder
+from chainrule.runs.compare import different, facts
+from chainrule.train.log import read
+
+# Families whose models read one text and predict its tokens; those that write go on from where it ends.
+WRITERS = ("gpt", "llama", "neox", "lstm", "gru", "rnn")
+READERS = (*WRITERS, "bert")
+
+
+class Runs:
+    """Every run below a directory. What a checkpoint tells is read again only when there is a newer one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[Path, tuple[Any, History]] = {}
+
+    def path(self, name: str) -> Path:
+        """The directory of a run, which must be inside ours."""
+        path = self.folder / name
+        inside = (
+            path.resolve().is_relative_to(self.folder.resolve()) and path.resolve() != self.folder.resolve()
+        )
+        if not name or not inside:
+            raise ConfigError(f"run {name[:80]!r}: not in {self.folder} (must be the name of a run there)")
+        return path
+
+    def history(self, name: str) -> History:
+        """The run of a name, as it is now."""
+        path = self.path(name)
+        files = RunFolder(path)
+        if not files.log.is_file():
+            raise ConfigError(f"run {name[:80]!r}: not in {self.folder} (see the list of runs)")
+        saved = files.saved()
+        stamp = (
+            saved[-1].name if saved else "",
+            files.busy,
+            files.environment.exists() and files.environment.stat().st_mtime_ns,
+        )
+        if path not in self._known or self._known[path][0] != stamp:
+            self._known[path] = (stamp, History.of(path))
+        return replace(self._known[path][1], records=read(files.log))
+
+    def names(self) -> list[str]:
+        """All runs, the one that was written to last first."""
+        if not self.folder.is_dir():
+            return []
+        logs = [
+            log
+            for log in self.folder.rglob(RunFolder(self.folder).log.name)
+            if not log.parent.name.startswith(".")
+        ]
+        ordered = sorted(logs, key=lambda log: -log.stat().st_mtime)
+        return [
+            log.parent.relative_to(self.folder).as_posix() for log in ordered if log.parent != self.folder
+        ]
+
+    def listed(self) -> list[dict[str, Any]]:
+        """A line for each run."""
+        return [self.line(name) for name in self.names()]
+
+    def line(self, name: str) -> dict[str, Any]:
+        history = self.history(name)
+        return {"name": name, "problem": history.problem, **facts(history)}
+
+    def whole(self, name: str) -> dict[str, Any]:
+        """What does not change while it trains, and the program that reads its curves."""
+        history = self.history(name)
+        return {
+            **self.line(name),
+            "settings": _plain(history.settings),
+            "machine": _plain(history.machine),
+            "reads": history.family in READERS and bool(RunFolder(history.folder).saved()),
+            "writes": history.family in WRITERS and bool(RunFolder(history.folder).saved()),
+            "python": _program([history.folder]),
+        }
+
+    def compared(self, names: list[str]) -> dict[str, Any]:
+        """Curves, results and different settings of several runs."""
+        if len(set(names)) < 2:
+            raise ConfigError("compare: must be two different runs or more")
+        found = [self.history(name) for name in names]
+        return {
+            "runs": [
+                {
+                    "name": name,
+                    **facts(history),
+                    **{key: history.series(key) for key in ("loss", "validation")},
+                }
+                for name, history in zip(names, found, strict=True)
+            ],
+            "settings": _plain(different([history.settings for history in found])),
+            "machine": _plain(different([history.machine for history in found])),
+            "python": _program([history.folder for history in found]),
+        }
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value if isinstance(value, list | int | float | str | None) else str(value)
+        for key, value in values.items()
+    }
+
+
+def _program(folders: list[Path]) -> str:
+    paths = ", ".join(repr(str(folder)) for folder in folders)
+    return "\n".join(
+        [
+            "import chainrule as cr",
+            "",
+            f"for folder in [{paths}]:",
+            "    history = cr.runs.History.of(folder)",
+            '    print(folder, history.state, history.best, history.series("validation"))',
+            "",
+        ]
+    )

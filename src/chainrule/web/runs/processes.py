@@ -1,0 +1,124 @@
+"""Trainings that the Studio started: each is a process of `chainrule train`, which saves its run when it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chainrule.errors import ConfigError
+from chainrule.runs import RunFolder
+from chainrule.runs.folder import free_folder
+from chainrule.web.runs.plan import Plan
+
+LINES = 60  # of its output that are kept
+PATIENCE = 20.0  # seconds in which a training saves itself when the Studio ends
+
+
+@dataclass
+class Training:
+    """A process, and the last lines it printed."""
+
+    process: subprocess.Popen[str]
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
+
+    def listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        code = self.process.poll()
+        return {"alive": code is None, "code": code, "lines": [*self.lines]}
+
+
+class Trainings:
+    """All trainings of this Studio, by the name of their run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[str, Training] = {}
+        self._lock = threading.Lock()
+
+    def start(self, plan: Plan) -> str:
+        """Start a training; the name of its run, a free one if none was asked for."""
+        with self._lock:
+            path = self.folder / plan.name if plan.name else self._free(plan.family)
+            if self._alive(path.name):
+                raise ConfigError(f"run {path.name}: is being trained (choose another name)")
+            RunFolder(path).check_free()
+            self._begin(path.name, plan.words(path))
+            return path.name
+
+    def resume(self, name: str, family: str) -> None:
+        """Go on with a run from its newest checkpoint."""
+        with self._lock:
+            path = self.folder / name
+            if self._alive(name) or RunFolder(path).busy:
+                raise ConfigError(f"run {name}: is being trained already")
+            self._begin(name, ["train", family, "--resume", str(path)])
+
+    def stop(self, name: str) -> None:
+        """Let a training save itself and end, as Ctrl-C does."""
+        training = self._known.get(name)
+        if training is None or training.process.poll() is not None:
+            raise ConfigError(
+                f"run {name}: was not started here, or has ended (stop it where it was started)"
+            )
+        training.process.send_signal(signal.SIGINT)
+
+    def state(self, name: str) -> dict[str, Any] | None:
+        """Of the process of a run; None if it was not started here."""
+        training = self._known.get(name)
+        return training.state if training else None
+
+    def waiting(self) -> list[str]:
+        """Runs whose process lives and that have no directory yet."""
+        return [
+            name
+            for name in self._known
+            if self._alive(name) and not RunFolder(self.folder / name).log.exists()
+        ]
+
+    def close(self) -> None:
+        """Stop all of them; they save themselves."""
+        alive = [each.process for each in self._known.values() if each.process.poll() is None]
+        for process in alive:
+            process.send_signal(signal.SIGINT)
+        for process in alive:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def _alive(self, name: str) -> bool:
+        return name in self._known and self._known[name].process.poll() is None
+
+    def _free(self, family: str) -> Path:
+        path = free_folder(self.folder / family)
+        number = 2
+        while self._alive(path.name):  # it has not made its directory yet
+            path = free_folder(self.folder / f"{family}-{number}")
+            number += 1
+        return path
+
+    def _begin(self, name: str, words: list[str]) -> None:
+        command = [sys.executable, "-m", "chainrule.cli", *words]
+        # In a session of its own: Ctrl-C in the terminal is for the Studio, which then stops its trainings itself.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._known[name] = Training(process)
+        threading.Thread(target=self._known[name].listen, daemon=True).start()

@@ -1,0 +1,144 @@
+"""What the token views show: one text in the pieces of every tokenizer, and byte pair encoding merge by merge."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from chainrule import data, text
+from chainrule.errors import ChainruleError, ConfigError
+from chainrule.text import Tokenizer
+from chainrule.web.jobs import Tell
+
+# What is shown: its name, what it is, and the call that learns it from a corpus.
+KINDS: tuple[tuple[str, str, str], ...] = (
+    ("Characters", "Each character is a token.", "CharTokenizer.train(corpus)"),
+    ("Byte pairs", "Merges of frequent pairs of bytes, as in GPT.", "BPETokenizer.train(corpus, size)"),
+    ("Unigram", "Likeliest pieces, as in SentencePiece and T5.", "UnigramTokenizer.train(corpus, size)"),
+    ("Word pieces", "Pieces inside words, as in BERT.", "WordPieceTokenizer.train(corpus, size)"),
+    ("Textbook BPE", "Merges of characters inside words.", "TextbookBPETokenizer.train(corpus, size)"),
+    ("Words", "The most frequent words.", "WordTokenizer.train(corpus, size)"),
+    (
+        "Lowercase words",
+        "Frequent words in lower case, for word vectors.",
+        "LowercaseWordTokenizer.train(corpus, max_size=size)",
+    ),
+)
+CORPUS = data.corpora.DEFAULT
+SIZES = (300, 8000)
+LONGEST = 4000  # characters that are shown in pieces
+MOST_MERGES = 200
+EXAMPLE = "The unhappiest tokenizers can't spell naïve words 😀, but print(x[42]) is easy."
+
+
+@lru_cache(maxsize=32)
+def trained(size: int) -> dict[str, Tokenizer]:
+    """Every tokenizer, learned from the default corpus."""
+    corpus = data.load(CORPUS).text
+    return {
+        "Characters": text.CharTokenizer.train(corpus),
+        "Byte pairs": text.BPETokenizer.train(corpus, size),
+        "Unigram": text.UnigramTokenizer.train(corpus, size),
+        "Word pieces": text.WordPieceTokenizer.train(corpus, size),
+        "Textbook BPE": text.TextbookBPETokenizer.train(corpus, size),
+        "Words": text.WordTokenizer.train(corpus, size),
+        "Lowercase words": text.LowercaseWordTokenizer.train(corpus, max_size=size),
+    }
+
+
+def pieces(given: str, size: int, tell: Tell) -> dict[str, Any]:
+    """A text in the pieces of every tokenizer with a vocabulary of `size` (characters and words have their own)."""
+    low, high = SIZES
+    if not low <= size <= high:
+        raise ConfigError(f"tokens: size is {size} (must be from {low} to {high})")
+    _check_length(given, LONGEST)
+    tell("learning the tokenizers", None)
+    made = trained(size)
+    return {
+        "corpus": CORPUS,
+        "text": given,
+        "tokenizers": [
+            {"name": name, "about": about, "call": call} | _shown(made[name], given)
+            for name, about, call in KINDS
+        ],
+        "python": _program(given, size),
+    }
+
+
+def merges(given: str, tell: Tell) -> dict[str, Any]:
+    """The merges that textbook BPE makes on the words of a text, with the words after each."""
+    _check_length(given, LONGEST)
+    if not given.strip():
+        raise ConfigError("tokens: no words to merge (write some, such as: low lower lowest)")
+    words = given.split()
+    from chainrule.text.textbook_bpe import trace
+    from chainrule.text.training.textbook_bpe import count_words
+
+    spelled = count_words(words)
+    steps = list(islice(trace(words), MOST_MERGES))
+    return {
+        "start": [[*word] for word in spelled],
+        "counts": [*spelled.values()],
+        "alphabet": len({piece for word in spelled for piece in word}),
+        "steps": [
+            {"pair": list(step.pair), "count": step.count, "words": step.words, "vocabulary": step.vocab_size}
+            for step in steps
+        ],
+        "python": "\n".join(
+            [
+                "from chainrule.text.textbook_bpe import trace",
+                "",
+                f"steps = list(trace({words!r}, {len(steps)}))",
+                "for step in steps:",
+                "    print(step.pair, step.count, step.words)",
+                "",
+            ]
+        ),
+    }
+
+
+def _shown(tokenizer: Tokenizer, given: str) -> dict[str, Any]:
+    try:
+        ids = tokenizer.encode(given).tolist()
+        back = tokenizer.decode(ids)
+    except ChainruleError as error:
+        return {"size": tokenizer.vocab_size, "error": str(error), "ids": [], "pieces": [], "lossless": False}
+    found = [tokenizer.piece(id) for id in ids]
+    return {
+        "size": tokenizer.vocab_size,
+        "error": "",
+        "ids": ids,
+        "pieces": found,
+        "lossless": back == given,
+        "decoded": back,
+        "per_token": len(given) / len(ids) if ids else None,
+    }
+
+
+def _check_length(given: str, most: int) -> None:
+    if len(given) > most:
+        raise ConfigError(f"tokens: {len(given):,} characters (at most {most:,} are shown)")
+
+
+def _program(given: str, size: int) -> str:
+    lines = [f"    {name!r}: cr.text.{call}," for name, _, call in KINDS]
+    return "\n".join(
+        [
+            "import chainrule as cr",
+            "",
+            f"corpus, size = cr.data.load({CORPUS!r}).text, {size}",
+            "tokenizers = {",
+            *lines,
+            "}",
+            f"text = {given!r}",
+            "pieces = {}",
+            "for name, tokenizer in tokenizers.items():",
+            "    try:",
+            "        pieces[name] = [tokenizer.piece(id) for id in tokenizer.encode(text).tolist()]",
+            "    except cr.DataError as error:",
+            "        pieces[name] = error",
+            "    print(name, pieces[name])",
+            "",
+        ]
+    )

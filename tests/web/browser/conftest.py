@@ -1,0 +1,86 @@
+"""A real browser on a real server: the system's chromium, driven by Playwright; without it these tests are skipped."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from chainrule.cli.commands.studio import HOST, listening
+from chainrule.web.app import create_app
+from tests.web.conftest import trained
+
+CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
+WIDTHS = (390, 1440)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed (apt-get install chromium)")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (chainrule[test])")
+    with api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of runs of the server, with two that were trained."""
+    folder = tmp_path_factory.mktemp("studio") / "runs"
+    trained(folder / "one", lr=0.01)
+    trained(folder / "two", lr=0.02)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def address(runs: Path) -> Iterator[str]:
+    bound = listening(0)
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(runs), log_level="warning", timeout_graceful_shutdown=1)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://{HOST}:{bound.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A page that fails the test on errors in its console and on requests that leave the machine."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, base_url=address)
+    found = context.new_page()
+    wrong: list[str] = []
+    found.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    found.on(
+        "request",
+        lambda request: request.url.startswith((address, "data:", "blob:")) or wrong.append(request.url),
+    )
+    found.set_default_timeout(15_000)
+    yield found
+    context.close()
+    assert wrong == []
+
+
+@pytest.fixture
+def fits(page: Any) -> Any:
+    """Check that nothing of the present view is cut off, on a telephone and on a desk."""
+
+    def check() -> None:
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.wait_for_timeout(50)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    return check

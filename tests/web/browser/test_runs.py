@@ -1,0 +1,63 @@
+"""Runs in a browser: numbers are those of the log, and a training is started and stopped by clicks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import chainrule as cr
+
+
+def test_a_run_shows_the_numbers_of_its_log(page: Any, fits: Any, runs: Path) -> None:
+    page.goto("/runs")
+    page.click('tr[data-run="one"] a')
+    page.wait_for_selector('[data-fact="step"][data-value="12"]')
+    history = cr.runs.History.of(runs / "one")
+    for name in ("loss", "validation"):
+        shown = page.locator(f'[data-fact="{name}"]').get_attribute("data-value")
+        assert float(shown) == history.series(name)[-1][1]
+    assert page.locator(".chart svg").count() == 4
+    assert (
+        page.locator("blockquote").inner_text().strip()
+        == history.records[-1]
+        .get("sample", [r for r in history.records if "sample" in r][-1]["sample"])
+        .strip()
+    )
+    page.click("text=Examine the newest checkpoint")
+    page.wait_for_selector('[data-code="weights_ok"]')
+    fits()
+
+
+def test_two_runs_side_by_side(page: Any, fits: Any, runs: Path) -> None:
+    page.goto("/runs")
+    page.check('[aria-label="Compare one"]')
+    page.check('[aria-label="Compare two"]')
+    page.click("text=Compare 2")
+    page.wait_for_selector('[data-setting="lr"]')
+    assert page.locator("[data-setting]").count() == 1
+    cells = page.locator('[data-result="best_validation"] [data-value]').all()
+    best = [cr.runs.History.of(runs / name).best for name in ("one", "two")]
+    assert [float(cell.get_attribute("data-value")) for cell in cells] == [each[1] for each in best if each]
+    fits()
+
+
+def test_a_training_is_forecast_started_and_stopped(page: Any, fits: Any, runs: Path) -> None:
+    sizes = "n_layer=1&n_head=1&n_embd=8&block_size=8&batch_size=2"
+    page.goto(f"/runs/new?data={runs / 'fox.txt'}&steps=1000000&name=clicked&{sizes}")
+    page.click("text=Forecast time and memory")
+    page.wait_for_selector('[data-code="forecast"]')
+    fits()
+    page.click("text=Start training")
+    page.wait_for_url("**/runs/clicked")
+    page.wait_for_selector('[data-state="running"]', timeout=60_000)
+    page.click("text=Stop")
+    page.wait_for_selector('[data-state="interrupted"]', timeout=60_000)
+    assert cr.runs.History.of(runs / "clicked").state == "interrupted"
+    assert page.locator("text=Resume").count() == 1
+
+
+def test_a_training_that_cannot_begin_says_why(page: Any) -> None:
+    page.goto("/runs/new?data=no-such-text.txt&steps=5&name=wrong")
+    page.click("text=Start training")
+    page.wait_for_selector(".error >> text=no-such-text.txt", timeout=60_000)
+    assert page.locator('[data-state="failed"]').count() == 1

@@ -1,0 +1,55 @@
+"""The shell in a browser: every view opens, fits, and has a way out; the theme is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chainrule.web.app import VIEWS
+
+pytestmark = pytest.mark.usefixtures("page")
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_every_view_opens_from_the_menu_and_fits(page: Any, fits: Any, path: str) -> None:
+    page.goto("/")
+    page.locator(f'nav a[href="{path}"]').first.click()
+    page.wait_for_selector("main h1")
+    page.wait_for_selector("[aria-busy]", state="detached")
+    assert page.locator(f'#nav a[href="{path}"]').get_attribute("aria-current") == "page"
+    assert "Chainrule Studio" in page.title()
+    fits()
+
+
+def test_home_leads_to_working_views(page: Any, fits: Any) -> None:
+    page.goto("/")
+    page.wait_for_selector(".way")
+    assert page.locator(".way").count() == 3
+    ways = [each.get_attribute("href") for each in page.locator("a.way").all()]
+    for way in ways:
+        page.goto("/")
+        page.locator(f"a.way[href='{way}']").click()
+        page.wait_for_selector("main h1")
+        page.wait_for_selector("[aria-busy]", state="detached")
+        assert page.locator(".error").count() == 0
+        fits()
+
+
+def test_the_theme_is_kept(page: Any) -> None:
+    page.goto("/")
+    button, shade = page.locator("#theme"), "getComputedStyle(document.body).backgroundColor"
+    button.click()
+    light = page.evaluate(shade)
+    button.click()
+    assert page.evaluate(shade) != light
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_back_returns_to_the_view_before(page: Any) -> None:
+    page.goto("/calculus/ops")
+    page.locator('a[href="/calculus/ops/tanh"]').click()
+    page.wait_for_selector("h1 >> text=tanh")
+    page.go_back()
+    page.wait_for_selector("h1 >> text=Every op")

@@ -1,0 +1,66 @@
+"""A run as it is followed: the numbers of its log, in a bounded size, whatever happens to the file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+
+import chainrule as cr
+from chainrule.runs.plot import smooth
+from chainrule.web.routes.runs import events
+from chainrule.web.runs.live import SAMPLES, Live
+from chainrule.web.runs.processes import Trainings
+
+
+def test_the_snapshot_has_the_numbers_of_the_log(runs: Path) -> None:
+    live = Live(runs / "one")
+    assert live.update() and not live.update()
+    shown, history = live.snapshot(), cr.runs.History.of(runs / "one")
+    for name in ("loss", "validation", "lr", "norm"):
+        assert [*zip(*shown["curves"][name], strict=True)] == history.series(name)
+    losses = shown["curves"]["loss"][1]
+    assert shown["curves"]["smooth"][1] == smooth(np.array(losses)).tolist()
+    assert shown["step"] == 12 and shown["running"] is False
+    samples = [(r["step"], r["sample"]) for r in history.records if "sample" in r]
+    assert [(each["step"], each["text"]) for each in shown["samples"]] == samples and samples
+    assert shown["ratios"]["wte.weight"][0] == [r["step"] for r in history.records if "watch" in r]
+
+
+def test_an_hour_at_fifty_steps_a_second_stays_small(tmp_path: Path) -> None:
+    run = tmp_path / "long"
+    run.mkdir()
+    live = Live(run)
+    with (run / "log.jsonl").open("w", encoding="utf-8") as log:
+        for step in range(1, 20_001):
+            log.write(json.dumps({"step": step, "loss": 1.0 / step, "lr": 0.1, "norm": 1.0}) + "\n")
+            if step % 100 == 0:
+                log.write(json.dumps({"step": step, "sample": "x" * 50}) + "\n")
+            if step % 5000 == 0:
+                log.flush()
+                assert live.update()
+                shown = live.snapshot()
+                assert len(shown["curves"]["loss"][0]) <= 1000 and len(shown["samples"]) <= SAMPLES
+                assert len(json.dumps(shown)) < 200_000
+    assert shown["curves"]["loss"][0][0] == 1 and shown["step"] == 20_000
+
+
+def test_a_stream_of_events_shows_a_run_that_is_there(runs: Path) -> None:
+    class Gone:
+        """A client that leaves after the first look."""
+
+        looks = 0
+
+        async def is_disconnected(self) -> bool:
+            self.looks += 1
+            return self.looks > 1
+
+    async def first() -> list[str]:
+        return [e async for e in events(Gone(), runs / "one", "one", Trainings(runs))]
+
+    (event,) = asyncio.run(first())
+    assert event.startswith("data: ") and event.endswith("\n\n")
+    shown = json.loads(event[6:])
+    assert shown["step"] == 12 and shown["there"] and shown["process"] is None
