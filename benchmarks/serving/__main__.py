@@ -102,13 +102,18 @@ def disconnects(model: Path, weights: str, quick: bool) -> Rows:
         before = server.memory_mb
         beside = asyncio.run(run())
         end = time.monotonic() + 10
-        while server.metrics()["chainrule_live_requests"] > 1 and time.monotonic() < end:  # this one
+        while True:  # a slot is free after the step that is under way
+            left = server.metrics()
+            live, held = (
+                left["chainrule_live_requests"] - 1,
+                left["chainrule_running"] + left["chainrule_waiting"],
+            )
+            if live == held == 0 or time.monotonic() > end:
+                break
             time.sleep(0.01)
-        left = server.metrics()
-        held = left["chainrule_running"] + left["chainrule_waiting"]
         same = "the same" if beside.text == alone.text and beside.whole else "ANOTHER"
         memory = f"{before:.0f} -> {server.memory_mb:.0f} MB"
-    return [[str(count), f"{left['chainrule_live_requests'] - 1:.0f}", f"{held:.0f}", same, memory]]
+    return [[str(count), f"{live:.0f}", f"{held:.0f}", same, memory]]
 
 
 def prefixes(model: Path, weights: str, quick: bool) -> Rows:

@@ -32,17 +32,19 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         assert process.stdout is not None
         address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
         assert address
-        answer = httpx.get(f"{address.group()}/health", timeout=30)  # it listens before it says so
-        process.send_signal(signal.SIGINT)
-        process.stdout.read()
-        assert process.wait(20) in (0, 130)
+        try:
+            answer = httpx.get(f"{address.group()}/health", timeout=60)  # it listens before it says so
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+            assert process.wait(60) in (0, 130)
+        finally:
+            process.kill()
     assert answer.json()["status"] == "ok"
     assert not (tmp_path / "runs").exists()  # looking makes nothing
 
 
 def test_a_free_port_is_found() -> None:
     with listening(0) as taken:
-        taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"port is {port} \(address already in use; choose another\)"):
             listening(port)

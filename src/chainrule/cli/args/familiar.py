@@ -30,7 +30,8 @@ COMMANDS = {
         "predict", "generate", "inference", "infer", "complete", "completion", "translate", "classify", "write", "run",
         "prompt", "label", "tag", "fill", "fill-mask", "main", "cli",
     ),
-    "use: chainrule serve MODEL": ("server", "api", "deploy", "http", "web", "ui", "gui", "studio", "app", "openai"),
+    "use: chainrule serve MODEL": ("server", "api", "deploy", "http", "openai"),
+    "use: chainrule studio, or chainrule serve MODEL": ("web", "ui", "gui", "app"),
     "use: chainrule eval RUN": ("test", "evaluate", "evaluation", "validate", "perplexity", "score", "lm-eval"),
     "use: chainrule chat MODEL": ("talk", "converse", "ask", "interactive"),
     "use: chainrule embed MODEL FILE": ("embedding", "embeddings", "vectorize", "transform"),
@@ -181,7 +182,7 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     TUNED: ("lora", "peft", "adapter", "qlora", "use-peft"),
     "nothing is fetched and no code of a model is run": ("trust-remote-code", "hf-token", "revision", "cache-dir"),
     "text is printed as it is written": ("stream", "streaming"),
-    "there is no server; see chainrule chat and chainrule sample --prompts-file": ("port", "host", "server", "listen"),
+    "see chainrule serve MODEL --port 8000": ("port", "host", "server", "listen"),
     "chainrule COMMAND --help lists all options": ("h", "help-all", "usage"),
 }  # fmt: skip
 

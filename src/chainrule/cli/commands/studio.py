@@ -60,6 +60,7 @@ def listening(port: int | None) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((HOST, each))
+            bound.listen(128)  # from now on who comes early waits instead of being refused
             return bound
         except OSError as error:
             bound.close()

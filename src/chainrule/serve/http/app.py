@@ -22,7 +22,7 @@ from chainrule.serve.api.chat import chat
 from chainrule.serve.api.completions import completion
 from chainrule.serve.api.embeddings import embedder_of, embedding_response, embedding_rows
 from chainrule.serve.api.errors import ApiError
-from chainrule.serve.api.generation import Generation
+from chainrule.serve.api.generation import Generation, writer_of
 from chainrule.serve.api.requests import (
     Body,
     ChatRequest,
@@ -78,18 +78,21 @@ class Server:
 
     async def completions(self, request: Request) -> Response:
         body, served = await self.read(request, CompletionRequest)
-        return await self._generate(request, body, lambda: completion(body, served))
+        return await self._generate(request, body, served, lambda: completion(body, served))
 
     async def chat(self, request: Request) -> Response:
         body, served = await self.read(request, ChatRequest)
-        return await self._generate(request, body, lambda: chat(body, served))
+        return await self._generate(request, body, served, lambda: chat(body, served))
 
-    async def _generate(self, request: Request, body: Any, make: Callable[[], Generation]) -> Response:
+    async def _generate(
+        self, request: Request, body: Any, served: Served, make: Callable[[], Generation]
+    ) -> Response:
         """Encode in another thread, since a template or a long text takes a while; then stream, or wait for all."""
         if body.stream_options is not None and not body.stream:
             raise ApiError(
                 400, "stream_options: without stream (must be with stream true)", param="stream_options"
             )
+        writer_of(served).check_room(1)  # what must wait for no thread: a full queue says so at once
         asked = await asyncio.to_thread(make)
         facts = request.state.facts
         facts["prompt_tokens"] = asked.prompt_tokens
@@ -235,9 +238,8 @@ def create_app(
     app.add_exception_handler(HTTPException, http_error)
     app.add_exception_handler(Exception, refuse)
     app.state.server = server
-    gate = Gate(app, server.metrics, {*ROUTES, "/", "/openapi.json"}, api_key=api_key, hosts=hosts, log=log)
-    gate.server = server  # type: ignore[attr-defined]
-    return gate
+    paths = {*ROUTES, "/", "/openapi.json"}
+    return Gate(app, server.metrics, paths, api_key=api_key, hosts=hosts, log=log)
 
 
 def add_file(app: FastAPI, path: str, file: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 from chainrule.errors import ConfigError
 
-PACKAGED = Path(__file__).parents[1] / "derivations"  # in an installed wheel (native/CMakeLists.txt puts them there)
+# In an installed wheel native/CMakeLists.txt puts them beside the package, in a clone they are where they are written.
+PACKAGED = Path(__file__).parents[1] / "derivations"
 CHECKOUT = Path(__file__).parents[4] / "docs" / "derivations"
 INLINE = re.compile(
     r"(?P<math>\$[^$]+\$)|(?P<code>`[^`]+`)|(?P<bold>\*\*.+?\*\*)|(?P<em>(?<!\w)\*[^*]+\*)|(?P<link>\[[^\]]+\]\([^)]+\))"
