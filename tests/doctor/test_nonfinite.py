@@ -48,6 +48,7 @@ class Untied(GPT):
 def test_a_nan_in_a_row_of_the_embedding(letter: str) -> None:
     trainer = trainer_of()
     trainer.model = trainer.step.model = Untied(trainer.model.config)
+    trainer.step.prepare()
     weight(trainer, "wte.weight")[id_of(letter), 3] = math.nan
     while letter not in TOKENIZER.decode(trainer.batches.batch(trainer.steps)[0].reshape(-1)):
         trainer.steps += 1

@@ -312,10 +312,10 @@ def test_too_little_memory_to_save_is_one_line_and_the_checkpoint_before_it_stay
     shutil.copytree(finished.folder, folder)
     run = Run.resume(folder)
 
-    def too_large(arrays: Any) -> bytes:
+    def too_large(arrays: Any) -> list[bytes]:
         raise MemoryError
 
-    monkeypatch.setattr("chainrule.io.safetensors.encode", too_large)
+    monkeypatch.setattr("chainrule.io.safetensors.parts", too_large)
     with pytest.raises(Failure, match="step_000006: cannot be written, not enough memory"):
         run.save()
     assert not list((folder / "checkpoints").glob(".*")) and loaded(folder) == (6, [])

@@ -27,7 +27,6 @@ from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import Logger
 from chainrule.train.share import RankShare, Share
 
-exchange.BUCKET, exchange.MESSAGE = 700, 16  # several buckets in a small model
 IDS = np.random.default_rng(0).integers(0, 11, 2000)
 RARE = 11  # a token of the last row alone
 
@@ -240,6 +239,7 @@ CHECKS = (
 
 
 def main(folder: Path) -> None:
+    exchange.BUCKET, exchange.MESSAGE = 700, 16  # several buckets in a small model
     wrong = {check.__name__: "not reached" for check in CHECKS}
     for check in CHECKS:
         failed = ""

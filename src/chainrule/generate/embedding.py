@@ -12,6 +12,7 @@ from chainrule.data import SpecialIds, segmented
 from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import ConfigError
 from chainrule.models import BERTEmbedder, Model
+from chainrule.models.bert.body import BERT
 from chainrule.models.bert.heads import body_of
 from chainrule.models.bert.pooling import POOLINGS, pool, unit
 from chainrule.text import Tokenizer
@@ -42,6 +43,7 @@ def embed(
     >>> cr.generate.embed(model, tokenizer, ["the cat", "the mat", ""]).shape
     (3, 16)
     """
+    _body(model)  # which says what has none
     rows = [tokenizer.encode(text) for text in texts]
     return embed_ids(
         model, tokenizer, rows, pooling=pooling, normalize=normalize, batch_size=batch_size, tell=tell
@@ -59,11 +61,7 @@ def embed_ids(
     tell: Callable[[int], None] = lambda texts: None,
 ) -> Vectors:
     """The same of texts that are encoded already, each (n,) without [CLS] and [SEP]."""
-    body = body_of(model)
-    if body is None:
-        raise ConfigError(
-            f"embed: {type(model).__name__} (must be a model with a BERT inside, such as one of sentence-transformers)"
-        )
+    body = _body(model)
     ours: Any = model.config if isinstance(model, BERTEmbedder) else None
     pooling = pooling or (ours.pooling if ours else "mean")
     if pooling not in POOLINGS:
@@ -85,6 +83,14 @@ def embed_ids(
             found[chosen] = (unit(vectors) if normalize else vectors).numpy()
             tell(first + len(chosen))
     return found
+
+
+def _body(model: Model) -> BERT:
+    body = body_of(model)
+    if body is None:
+        rule = "must be a model with a BERT inside, such as one of sentence-transformers"
+        raise ConfigError(f"embed: {type(model).__name__} ({rule})")
+    return body
 
 
 def nearest(vectors: Vectors, n: int) -> tuple[npt.NDArray[np.int64], Vectors]:

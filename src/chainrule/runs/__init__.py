@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chainrule import lazy
 
 if TYPE_CHECKING:
-    from chainrule.runs import seeds
+    from chainrule.runs import compare, seeds
     from chainrule.runs.checkpoint import Checkpoint
     from chainrule.runs.folder import RunFolder
     from chainrule.runs.history import History, histories
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from chainrule.runs.run import Run
 
 __all__ = [
-    "Checkpoint", "History", "Replay", "Run", "RunFolder", "histories", "load", "load_language_model",
+    "Checkpoint", "History", "Replay", "Run", "RunFolder", "compare", "histories", "load", "load_language_model",
     "load_vectors", "loss_curve", "replay", "seeds"
 ]  # fmt: skip
 
 lazy.names(
     __name__,
-    rooms="baseline checkpoint environment folder history plot progress review run seeds warm_start",
+    rooms="baseline checkpoint compare environment folder history plot progress review run seeds warm_start",
     checkpoint="Checkpoint",
     folder="RunFolder",
     history="History histories",

@@ -6,10 +6,12 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from chainrule.runs.seeds import Spread
 from chainrule.validate import Check
+
+if TYPE_CHECKING:
+    from chainrule.runs.seeds import Spread
 
 # 97.5 % points of Student's t for 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -55,6 +57,10 @@ class Rung:
     @property
     def reached(self) -> Spread:
         """The mean over seeds with its standard error"""
+        from chainrule.runs.seeds import (
+            Spread,  # the settings above are read without the rooms that runs need
+        )
+
         return Spread.of(self.bits_per_byte)
 
     @property

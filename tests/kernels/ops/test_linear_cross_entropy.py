@@ -28,14 +28,15 @@ def kernel(x: Array, W: Array, ids: Array, **constants: Any) -> list[Array]:
     """loss, dx, dW"""
     loss, saved = native_forward(x, W, targets=ids, **constants)
     dW = np.zeros_like(W)
-    grads = native_backward(np.float32(1).reshape(()), saved, (True, Into(dW)))
-    assert grads[1] is dW
-    return [np.asarray(loss), *grads]
+    grads = native_backward(np.float32(1).reshape(()), saved, (True, Into(dW), False))
+    assert grads[1] is dW and grads[2] is None
+    return [np.asarray(loss), *grads[:2]]
 
 
 def exact(x: Array, W: Array, ids: Array, **constants: Any) -> list[Array]:
     loss, saved = op.forward(x.astype(np.float64), W.astype(np.float64), targets=ids, **constants)
-    return [np.asarray(loss), *op.backward(np.float64(1).reshape(()), saved, (True, True))]
+    grads = op.backward(np.float64(1).reshape(()), saved, (True, True, False))
+    return [np.asarray(loss), *grads[:2]]
 
 
 @pytest.mark.parametrize("isa", native.isas())
@@ -70,10 +71,10 @@ def test_needs() -> None:
     x, W, ids = case(7, 33, 5)
     _, saved = native_forward(x, W, targets=ids)
     one = np.float32(1).reshape(())
-    both = native_backward(one, saved, (True, True))
-    dx, nothing = native_backward(one, saved, (True, False))
+    both = native_backward(one, saved, (True, True, False))
+    dx, nothing, _ = native_backward(one, saved, (True, False, False))
     assert nothing is None and dx.tobytes() == both[0].tobytes()
-    nothing, dW = native_backward(one, saved, (False, True))
+    nothing, dW, _ = native_backward(one, saved, (False, True, False))
     assert nothing is None and dW.tobytes() == both[1].tobytes()
 
 
@@ -92,12 +93,12 @@ def test_rows_that_are_not_finite_stay_in_their_place(monkeypatch: pytest.Monkey
     want, saved = native_forward(x, W, targets=ids, reduction="none")
     x[3], x[20], ids[30] = np.nan, np.inf, -1
     loss, saved = native_forward(x, W, targets=ids, reduction="none", ignore_index=-1)
-    dx, _ = native_backward(np.ones(37, np.float32), saved, (True, False))
+    dx, *_ = native_backward(np.ones(37, np.float32), saved, (True, False, False))
     assert list(np.flatnonzero(~np.isfinite(loss))) == [3, 20] and loss[30] == 0
     assert list(np.flatnonzero(~np.isfinite(dx).all(axis=1))) == [3, 20] and not dx[30].any()
     others = np.isfinite(loss) & (ids != -1)
     np.testing.assert_array_equal(loss[others], want[others])
     x[30] = np.inf  # a row that does not count may hold anything
     loss, saved = native_forward(x, W, targets=ids, reduction="none", ignore_index=-1)
-    dx, _ = native_backward(np.ones(37, np.float32), saved, (True, False))
+    dx, *_ = native_backward(np.ones(37, np.float32), saved, (True, False, False))
     assert loss[30] == 0 and not dx[30].any()

@@ -20,7 +20,6 @@ from chainrule.cli.render.show import used
 from chainrule.cli.render.tables import show
 from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Setting
-from chainrule.runs.seeds import Spread
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class Command:
         runs = {str(each): replace(self, run_folder=each)._one(progress) for each in members}
         first = next(iter(runs.values()))
         names = [name for name, value in first.items() if isinstance(value, float)]
-        spreads = {name: Spread.of([found[name] for found in runs.values()]) for name in names}
+        spreads = {name: cr.runs.seeds.Spread.of([found[name] for found in runs.values()]) for name in names}
         return {
             "run": str(self.run_folder),
             "seeds": len(members),
@@ -106,7 +105,9 @@ class Command:
             show(found, True)
             return
         error, count = found["standard_error"], found["seeds"]
-        spreads = {name: Spread(mean, error[name], count) for name, mean in found["mean"].items()}
+        spreads = {
+            name: cr.runs.seeds.Spread(mean, error[name], count) for name, mean in found["mean"].items()
+        }
         print("\n".join(in_seeds(spreads, count, self.run_folder)))
         opened = [each["openings"] for each in found["runs"].values() if "openings" in each]
         if opened:

@@ -17,7 +17,6 @@ from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.seeds import in_words, summary
 from chainrule.cli.render.tables import table
 from chainrule.errors import ConfigError
-from chainrule.runs.compare import different, facts
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # characters of a curve
@@ -44,8 +43,8 @@ class Command:
             raise ConfigError(f"runs compare: got {len(self.runs)} run (must be at least two)")
         refuse_twice([history.folder for _, members in found for history in members])
         names, each = [name for name, _ in found], [members for _, members in found]
-        settings = different([settings_of(members) for members in each])
-        machines = different([members[0].machine for members in each])
+        settings = cr.runs.compare.different([settings_of(members) for members in each])
+        machines = cr.runs.compare.different([members[0].machine for members in each])
         grouped = over_seeds([members[0] for members in each if len(members) == 1])
         if self.json:
             results = {name: machine_results(members) for name, members in found}
@@ -105,7 +104,7 @@ def seeds_in_words(group: dict[str, Any]) -> list[str]:
 def machine_results(members: Sequence[cr.runs.History]) -> dict[str, Any]:
     """The facts of a run with its scores; of several seeds the means and their errors."""
     if len(members) == 1:
-        return facts(members[0]) | members[0].scores
+        return cr.runs.compare.facts(members[0]) | members[0].scores
     return summary(members, members[0].folder.parent)
 
 
@@ -123,7 +122,7 @@ def results_table(each: Sequence[Sequence[cr.runs.History]], names: Sequence[str
 
 
 def _results(members: Sequence[cr.runs.History]) -> dict[str, str]:
-    first = facts(members[0]) | members[0].scores
+    first = cr.runs.compare.facts(members[0]) | members[0].scores
     if len(members) == 1:
         return {name: said(name, value) for name, value in first.items()}
     means = {name: str(spread) for name, spread in cr.runs.seeds.together(members).items() if name in first}

@@ -12,7 +12,6 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import table
 from chainrule.machine import clock
-from chainrule.runs.compare import facts
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,7 @@ class Command:
     """Print one JSON array."""
 
     def run(self) -> None:
+        facts = cr.runs.compare.facts
         with Progress("reading"):
             found = cr.runs.histories(self.folder)
         if self.json:
