@@ -197,6 +197,7 @@ def test_a_sharded_optimizer_changes_no_bit_and_is_resumed_without_by_any_number
     [
         (("train", "gpt", "nope.txt"), "error: nope.txt: no such file"),
         (("train", "lstm", "pydoc", "--max-steps", "2"), "LSTMLM with 2 ranks"),
+        (("train", "word2vec", "pydoc", "--epochs", "1"), "SkipGram with 2 ranks"),
         (("sample", "runs/x"), "started as several processes"),
     ],
 )

@@ -123,6 +123,15 @@ class RankShare(Share):
 def check_ranks(model: Model, ranks: int) -> None:
     """Several processes train a model of which each can take some rows of a batch."""
     if not model.divisible or model.initial_state(1) is not None:
-        why = "its examples are compared with each other" if not model.divisible else "it carries a state"
+        check_alone(
+            model,
+            ranks,
+            "its examples are compared with each other" if not model.divisible else "it carries a state",
+        )
+
+
+def check_alone(model: Model, ranks: int, why: str) -> None:
+    """Refuse to train by several processes what must be trained by one."""
+    if ranks > 1:
         rule = "must be trained by one process"
         raise ConfigError(f"train: {type(model).__name__} with {ranks} ranks ({rule}: {why})")

@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.distributed import world
 from chainrule.errors import ConfigError, DataError, Failure, Setting
 from chainrule.models import CBOW, NOTHING, Word2Vec
 from chainrule.random import generator, key
 from chainrule.tasks.word_vectors import WordVectorsTask
 from chainrule.train.config import TrainConfig, WordTrainConfig
+from chainrule.train.share import check_alone
 from chainrule.train.step import GoingOn, Step
 from chainrule.train.trainer import Trainer
 from chainrule.train.word_sampling import AliasTable, keep_probability, noise
@@ -52,6 +54,7 @@ class WordVectorStep(Step):
     by_epoch = True
 
     def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:
+        check_alone(model, world().size, "each word changes the vectors that the next one reads")
         self.model = model
         self.settings = settings or WordTrainConfig()
         self.ids, self.counts = _checked(ids, model.config.vocab_size)
