@@ -108,6 +108,30 @@ def test_one_that_forbids_every_token_is_told_so(small: Serving) -> None:
     until(lambda: idle(small))
 
 
+def test_an_error_of_the_system_inside_is_not_a_client_that_left(
+    small: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any) -> None:
+        raise OSError("disk full")
+
+    begun = len(small.log)
+    with monkeypatch.context() as patch:
+        patch.setattr(small.models[0].writer.caches, "read", breaks)
+        with small.client.stream("POST", "/v1/completions", json={"prompt": "x", "stream": True}) as answer:
+            lines = [line for line in answer.iter_lines() if line]
+        assert json.loads(lines[0].removeprefix("data: "))["error"]["code"] == "internal_error"
+    until(lambda: len(small.log) > begun)
+    assert small.log[begun]["status"] == 500 and small.log[begun]["error"] == "disk full"
+
+
+def test_a_server_that_works_no_more_is_not_healthy() -> None:
+    serving = Serving([char_model(slots=1)])
+    serving.server.worker.close()
+    answer = serving.client.get("/health")
+    assert answer.status_code == 503 and answer.json()["error"]["code"] == "not_working"
+    serving.close()
+
+
 def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = limits.Limits(write_seconds=0.2)
     monkeypatch.setattr(events, "LIMITS", impatient)

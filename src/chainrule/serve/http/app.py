@@ -21,7 +21,7 @@ from chainrule.serve.api import tokens
 from chainrule.serve.api.chat import chat
 from chainrule.serve.api.completions import completion
 from chainrule.serve.api.embeddings import embedder_of, embedding_response, embedding_rows
-from chainrule.serve.api.errors import ApiError
+from chainrule.serve.api.errors import ApiError, api_error
 from chainrule.serve.api.generation import Generation, writer_of
 from chainrule.serve.api.requests import (
     Body,
@@ -35,7 +35,7 @@ from chainrule.serve.api.requests import (
 from chainrule.serve.batching import EmbeddingJob, Update, Worker
 from chainrule.serve.http.body import read_body
 from chainrule.serve.http.events import EventStream, dumped
-from chainrule.serve.http.flow import Disconnected, Flow, watched
+from chainrule.serve.http.flow import Flow, watched
 from chainrule.serve.http.gate import GONE, Gate, error_response, log_line, report
 from chainrule.serve.http.metrics import Metrics
 from chainrule.serve.http.openapi import add_document, documented
@@ -100,7 +100,12 @@ class Server:
         flow: Flow[Update] = Flow()
         asked.start(flow, self.worker.wake)
         if body.stream:
-            return EventStream(flow, asked.events(flow), lambda error: self._failed(error, facts))
+            return EventStream(
+                flow,
+                asked.events(flow),
+                left=lambda error: left(error, facts),
+                failed=lambda error: failed(error, facts),
+            )
         with flow:
             async with watched(flow, request.receive):
                 return answered(await asked.whole(flow))
@@ -122,18 +127,6 @@ class Server:
                 facts["finish"] = update.finish
 
         return observe
-
-    def _failed(self, error: BaseException, facts: dict[str, Any]) -> None:
-        """A stream that ended early: its status has been sent, the log says what became of it."""
-        if isinstance(error, Disconnected | TimeoutError | OSError):
-            facts["status"], facts["finish"] = (
-                GONE,
-                "slow reader" if isinstance(error, TimeoutError) else "client left",
-            )
-            return
-        facts["error"] = str(error)
-        if not isinstance(error, ChainruleError):
-            report(error)
 
     # -- vectors and tokens --------------------------------------------------------------------------------
 
@@ -174,10 +167,25 @@ class Server:
         return answered(tokens.model_card(self.find(request.path_params["name"])))
 
     async def health(self, request: Request) -> Response:
+        if not self.worker.alive:
+            raise ApiError(503, "serve: the thread that works has ended (restart the server)", code="not_working")
         return answered({"status": "ok"})
 
     async def show_metrics(self, request: Request) -> Response:
         return PlainTextResponse(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def left(error: BaseException, facts: dict[str, Any]) -> None:
+    """The client of a stream has gone: its status has been sent, the log says what became of it."""
+    facts["status"] = GONE
+    facts["finish"] = "slow reader" if isinstance(error, TimeoutError) else "client left"
+
+
+def failed(error: BaseException, facts: dict[str, Any]) -> None:
+    """A stream went wrong after its status had been sent: the log has the status of the error."""
+    facts["status"], facts["error"] = api_error(error).status, str(error)
+    if facts["status"] >= 500:
+        report(error)
 
 
 def answered(content: dict[str, Any]) -> Response:

@@ -14,8 +14,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -38,8 +38,9 @@ SECURITY = {
 
 
 def log_line(**record: Any) -> None:
-    """One JSON object on stderr."""
-    print(json.dumps(record, ensure_ascii=False, default=str), file=sys.stderr, flush=True)
+    """One JSON object on stderr, in ASCII, whatever the encoding of stderr; nothing if stderr is gone."""
+    with suppress(OSError, ValueError):
+        print(json.dumps(record, default=str), file=sys.stderr, flush=True)
 
 
 def report(error: BaseException) -> None:
@@ -119,7 +120,7 @@ class Gate:
             rule = "must be an address, localhost, or a name given with --allow-host"
             raise ApiError(403, f"host: {name[:100]!r} ({rule})", code="host_not_allowed")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and origin.lower().partition("://")[2] != host.lower():
             rule = "must be this server: no other site may use it"
             raise ApiError(403, f"origin: {origin[:100]!r} ({rule})", code="origin_not_allowed")
         if self.key is not None and path != OPEN and not self._has_key(headers.get("authorization", "")):
@@ -136,11 +137,12 @@ class Gate:
             try:
                 given = base64.b64decode(given, validate=True).decode("latin-1").partition(":")[2]
             except (binascii.Error, ValueError):
-                given = ""
+                return False
         elif scheme.lower() != "bearer":
-            given = ""
+            return False
         assert self.key is not None
-        return hmac.compare_digest(_digest(given.strip().encode("latin-1")), self.key)
+        given = given.strip()
+        return bool(given) and hmac.compare_digest(_digest(given.encode("latin-1")), self.key)
 
 
 def error_response(error: BaseException) -> Response:
