@@ -57,7 +57,14 @@ def test_names_of_others_are_refused(guarded: Serving, host: str, status: int) -
 
 
 def test_pages_of_other_sites_are_refused(guarded: Serving) -> None:
-    for other in ("http://evil.example", "http://[", "null", "", guarded.url.removeprefix("http://"), "http://"):
+    for other in (
+        "http://evil.example",
+        "http://[",
+        "null",
+        "",
+        guarded.url.removeprefix("http://"),
+        "http://",
+    ):
         assert guarded.client.get("/health", headers={"Origin": other}).status_code == 403
     own = guarded.client.get("/health", headers={"Origin": guarded.url})
     assert own.status_code == 200 and "access-control-allow-origin" not in own.headers
@@ -94,8 +101,8 @@ def test_a_line_of_the_log_is_ascii_and_stops_nothing(
 ) -> None:
     log_line(path="/é\ud800")
     assert capsys.readouterr().err == '{"path": "/\\u00e9\\ud800"}\n'
-    gone = open(os.devnull, "w")
-    gone.close()
+    with open(os.devnull, "w") as gone:
+        pass
     monkeypatch.setattr(sys, "stderr", gone)
     log_line(path="/")
 

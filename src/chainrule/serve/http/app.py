@@ -66,7 +66,7 @@ class Server:
 
     async def read(self, request: Request, kind: type[Any]) -> tuple[Any, Served]:
         """The body of a request and the model it names."""
-        body = parsed(kind, await read_body(request))
+        body = await asyncio.to_thread(parsed, kind, await read_body(request))
         served = self.find(body.model)
         facts = request.state.facts
         facts["model"] = served.name
@@ -108,7 +108,8 @@ class Server:
             )
         with flow:
             async with watched(flow, request.receive):
-                return answered(await asked.whole(flow))
+                whole = await asked.whole(flow)
+        return await asyncio.to_thread(answered, whole)
 
     def _clock(self, began: float, facts: dict[str, Any]) -> Callable[[Update], None]:
         """Counts tokens and measures the time between them."""
@@ -145,18 +146,19 @@ class Server:
                 _, found = await flow.next()
         if isinstance(found, Exception):
             raise found
-        return answered(embedding_response(body, served, rows, found))
+        return await asyncio.to_thread(lambda: answered(embedding_response(body, served, rows, found)))
 
     async def tokenize(self, request: Request) -> Response:
         body, served = await self.read(request, TokenizeRequest)
-        return answered(await asyncio.to_thread(tokens.tokenize, body, served))
+        return await asyncio.to_thread(lambda: answered(tokens.tokenize(body, served)))
 
     async def detokenize(self, request: Request) -> Response:
         body, served = await self.read(request, DetokenizeRequest)
-        return answered(await asyncio.to_thread(tokens.detokenize, body, served))
+        return await asyncio.to_thread(lambda: answered(tokens.detokenize(body, served)))
 
     async def tokenizer_info(self, request: Request) -> Response:
-        return answered(tokens.tokenizer_info(self.find(request.query_params.get("model"))))
+        served = self.find(request.query_params.get("model"))
+        return await asyncio.to_thread(lambda: answered(tokens.tokenizer_info(served)))
 
     # -- about the server ----------------------------------------------------------------------------------
 
@@ -168,7 +170,9 @@ class Server:
 
     async def health(self, request: Request) -> Response:
         if not self.worker.alive:
-            raise ApiError(503, "serve: the thread that works has ended (restart the server)", code="not_working")
+            raise ApiError(
+                503, "serve: the thread that works has ended (restart the server)", code="not_working"
+            )
         return answered({"status": "ok"})
 
     async def show_metrics(self, request: Request) -> Response:
