@@ -30,7 +30,7 @@ class Limits:
     """Of a model whose context has no end."""
     scored: int = 1 << 19
     """Log-probabilities of a prompt: its tokens, times 1 + `logprobs`, times the texts."""
-    connections: int = 1024
+    connections: int = 512
     """At a time; a further one is closed."""
     pending: int = 64
     """Requests beyond those that run or wait in a queue: being read, checked or answered."""

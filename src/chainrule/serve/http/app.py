@@ -39,6 +39,7 @@ from chainrule.serve.http.flow import Flow, watched
 from chainrule.serve.http.gate import GONE, Gate, error_response, log_line, report
 from chainrule.serve.http.metrics import Metrics
 from chainrule.serve.http.openapi import add_document, documented
+from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Models, Served
 
 PAGE = Path(__file__).parents[1] / "page"
@@ -250,7 +251,9 @@ def create_app(
     app.add_exception_handler(HTTPException, http_error)
     app.add_exception_handler(Exception, refuse)
     app.state.server = server
-    gate = Gate(app, server.metrics, {*ROUTES, "/", "/openapi.json"}, api_key=api_key, hosts=hosts, log=log)
+    paths = {*ROUTES, "/", "/openapi.json"}
+    most = LIMITS.pending + sum(served.capacity for served in models)
+    gate = Gate(app, server.metrics, paths, api_key=api_key, hosts=hosts, most=most, log=log)
     gate.server = server  # type: ignore[attr-defined]
     return gate
 

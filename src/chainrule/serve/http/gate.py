@@ -22,12 +22,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chainrule.serve.api.errors import ApiError, api_error
+from chainrule.serve.batching import Full
 from chainrule.serve.http.events import dumped
 from chainrule.serve.http.flow import Disconnected
 from chainrule.serve.http.metrics import Metrics
 
 GONE = 499  # what the log says of a client that has left
 OPEN = "/health"  # needs no key
+WATCHED = (OPEN, "/metrics")  # asked for all the time: always answered, logged if something is wrong
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -49,7 +51,7 @@ def report(error: BaseException) -> None:
 
 
 class Gate:
-    """Around the app: host, key, request id, log and count."""
+    """Around the app: host, key, request id, log and count; at most `most` requests at a time."""
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Gate:
         *,
         api_key: str | None = None,
         hosts: Collection[str] = (),
+        most: int | None = None,
         log: Callable[..., None] = log_line,
     ) -> None:
         self.app = app
@@ -66,6 +69,7 @@ class Gate:
         self.paths = frozenset(paths)
         self.key = None if api_key is None else _digest(api_key.strip().encode())
         self.hosts = frozenset(host.lower() for host in hosts) | {"localhost"}
+        self.most = most
         self.log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -106,7 +110,7 @@ class Gate:
             status = facts.pop("status", status)
             path = scope["path"] if scope["path"] in self.paths else "other"
             self.metrics.count(path, status, seconds)
-            if path not in (OPEN, "/metrics") or status != 200:
+            if path not in WATCHED or status != 200:
                 self.log(
                     time=round(time.time(), 3), id=id, client=(scope.get("client") or ("",))[0], method=scope["method"],
                     path=scope["path"][:200], status=status, ms=round(seconds * 1000, 1), **facts,
@@ -129,6 +133,8 @@ class Gate:
             raise ApiError(
                 401, f"api key: missing or wrong ({rule})", code="invalid_api_key", headers=challenge
             )
+        if self.most is not None and self.metrics.live > self.most and path not in WATCHED:
+            raise Full(f"serve: more than {self.most} requests at a time (try again later)")
 
     def _has_key(self, authorization: str) -> bool:
         """A bearer's key, or as the password of any user: so a browser can ask for it. Compared in constant time."""
