@@ -93,7 +93,8 @@ def _types(value: Any) -> tuple[str, ...]:
         return ("boolean",)
     if isinstance(value, int | float):
         return ("number", "integer") if isinstance(value, int) or value.is_integer() else ("number",)
-    return ({str: "string", list: "array", dict: "object"}.get(type(value), "null"),)
+    names: dict[type, str] = {str: "string", list: "array", dict: "object"}
+    return (names.get(type(value), "null"),)
 
 
 def dumped(value: Any) -> bytes:

@@ -253,9 +253,7 @@ def create_app(
     app.state.server = server
     paths = {*ROUTES, "/", "/openapi.json"}
     most = LIMITS.pending + sum(served.capacity for served in models)
-    gate = Gate(app, server.metrics, paths, api_key=api_key, hosts=hosts, most=most, log=log)
-    gate.server = server  # type: ignore[attr-defined]
-    return gate
+    return Gate(app, server.metrics, paths, api_key=api_key, hosts=hosts, most=most, log=log)
 
 
 def add_file(app: FastAPI, path: str, file: Path) -> None:
