@@ -250,6 +250,8 @@ def test_the_openapi_document_describes_every_path(serving: Serving) -> None:
             for value in node:
                 yield from refs(value)
 
+    listed = document["paths"]["/v1/completions"]["post"]["responses"]
+    assert {"400", "401", "403", "404", "405", "408", "413", "415", "429", "500", "503"} <= set(listed)
     names = {ref.rsplit("/", 1)[1] for ref in refs(document)}
     assert names <= set(document["components"]["schemas"]) and "HTTPValidationError" not in names
 

@@ -16,17 +16,18 @@ import pytest
 
 from chainrule.serve import limits
 from chainrule.serve.http import app, body, events, server
-from tests.serve.conftest import CONTEXT, Serving, char_model, until
+from chainrule.text import CharTokenizer
+from chainrule.text.chat.roles import chat_tokenizer
+from tests.serve.conftest import CONTEXT, LETTERS, Serving, char_model, until
 
-LONG = {"prompt": "a", "max_tokens": CONTEXT - 1, "logit_bias": {"96": -100}, "temperature": 1}
+END = chat_tokenizer(CharTokenizer(LETTERS)).conventions.eos[0]
+LONG = {"prompt": "a", "max_tokens": CONTEXT - 1, "logit_bias": {str(END): -100}, "temperature": 1}
 
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[Serving]:
     """Two slots and a queue of three."""
     found = Serving([char_model(slots=2, queue=3)])
-    end = found.models[0].tokenizer.conventions.eos[0]
-    LONG["logit_bias"] = {str(end): -100}
     yield found
     found.close()
 
@@ -60,6 +61,9 @@ def test_clients_that_leave_stop_the_work(small: Serving, stream: bool) -> None:
             client.close()
         until(lambda: idle(small))
     assert [line["status"] for line in small.log[begun:]].count(499) >= 40  # the rest was still being read
+    decoder = writer.caches.decoder
+    kept = sum(-(-length // decoder.pages.positions) for length in decoder.lengths)  # what ended texts left
+    assert decoder.pages.held <= kept
     assert small.complete(prompt="a", max_tokens=3)["usage"]["completion_tokens"] == 3
 
 
