@@ -17,6 +17,9 @@ from chainrule.serve.http.flow import Flow, cancel_all
 from chainrule.serve.models import Served
 
 
+MANY = 256  # scores of an event, as of a prompt that is repeated: another thread writes it, so that no stream waits
+
+
 class Shape(Protocol):
     """How the answers of an endpoint are written."""
 
@@ -113,7 +116,11 @@ class Generation:
             if opening := self.shape.opening(choice):
                 yield head | {"choices": [opening]}
         async for choice, delta in self.deltas(flow):
-            if event := self.shape.event(choice, delta):
+            if len(delta.scored) > MANY:
+                event = await asyncio.to_thread(self.shape.event, choice, delta)
+            else:
+                event = self.shape.event(choice, delta)
+            if event:
                 yield head | {"choices": [event]}
         if self.include_usage:
             yield head | {"choices": [], "usage": self.usage()}
