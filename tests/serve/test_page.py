@@ -45,7 +45,7 @@ def test_a_completion_follows_its_prompt(bytewise: Serving, page: Any) -> None:
     page.click("#tab-complete")
     page.fill("#prompt", "once upon ")
     page.click("#complete-form [data-send]")
-    page.wait_for_function("document.getElementById('status').textContent.includes('the first after')")
+    page.locator("#status", has_text="the first after").wait_for()
     text = bytewise.complete(prompt="once upon ", **OPTIONS)["choices"][0]["text"]
     assert "\ufffd" in text  # parts of characters
     assert page.text_content("#completion") == "once upon " + text
@@ -55,7 +55,7 @@ def test_an_answer_is_its_content(bytewise: Serving, page: Any) -> None:
     page.click("#tab-chat")
     page.fill("#message", "lit")
     page.click("#chat-form [data-send]")
-    page.wait_for_function("document.getElementById('status').textContent.includes('the first after')")
+    page.locator("#status", has_text="the first after").wait_for()
     asked = [{"role": "user", "content": "lit"}]
     answer = bytewise.post("/v1/chat/completions", messages=asked, **OPTIONS)["choices"][0]["message"][
         "content"
