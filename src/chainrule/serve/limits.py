@@ -24,6 +24,16 @@ class Limits:
     """Tokens of a `logit_bias`."""
     alternatives: int = 20
     """`logprobs` and `top_logprobs`."""
+    schema_bytes: int = 1 << 16
+    """A schema of `response_format`."""
+    max_tokens: int = 1 << 15
+    """Of a model whose context has no end."""
+    scored: int = 1 << 19
+    """Log-probabilities of a prompt: its tokens, times 1 + `logprobs`, times the texts."""
+    connections: int = 512
+    """At a time; a further one is closed."""
+    pending: int = 64
+    """Requests beyond those that run or wait in a queue: being read, checked or answered."""
     read_seconds: float = 30.0
     """For a client to send its request."""
     write_seconds: float = 30.0

@@ -90,6 +90,11 @@ class Served:
         assert found is not None
         return found
 
+    @property
+    def capacity(self) -> int:
+        """Texts, or requests for vectors, that run or wait at a time."""
+        return self.writer.capacity if self.writer else self.station.queue + 1
+
     @cached_property
     def format(self) -> Renderer:
         """How its conversations are written."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from chainrule.serve.api.requests import (
     ChatRequest,
@@ -58,6 +59,28 @@ def test_no_body_is_the_fault_of_the_server(serving: Serving, path: str, data: A
     assert found.status_code < 500 and found.status_code != 422, (content, found.text)
     if found.status_code != 200:
         ErrorResponse.model_validate(found.json(), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (CompletionRequest, {"prompt": ["a"] * 50 + [None] * 50}),
+        (CompletionRequest, {"prompt": [[1, "x", "y"]] * 100}),
+        (CompletionRequest, {"stop": [1] * 100}),
+        (ChatRequest, {"messages": [{}] * 100}),
+        (ChatRequest, {"messages": [{"role": "user", "content": [1] * 100}]}),
+        (
+            ChatRequest,
+            {"messages": [{"role": "user", "content": "", "tool_calls": [1] * 100}], "tools": [1] * 100},
+        ),
+        (EmbeddingRequest, {"input": [None] * 100}),
+        (DetokenizeRequest, {"tokens": [-1] * 100}),
+    ],
+)
+def test_a_list_is_refused_by_its_first_bad_item(kind: Any, body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as error:
+        kind.model_validate_json(json.dumps(body))
+    assert error.value.error_count() <= 5
 
 
 @pytest.mark.parametrize("path", list(KINDS))

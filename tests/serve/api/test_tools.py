@@ -78,6 +78,7 @@ def test_the_template_shows_tools_and_their_answers(tooled: Serving) -> None:
     ("more", "said"),
     [
         ({"tool_choice": "required"}, "no call can be forced"),
+        ({"tools": [*TOOLS, {"type": "function"}]}, "tools.1: no function.name"),
         ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "a call without function.name"),
         (
             {
@@ -96,8 +97,25 @@ def test_what_cannot_be_called_is_refused(tooled: Serving, more: dict[str, Any],
 
 
 def test_calls_in_answers() -> None:
-    text, calls = calls_in('Let me see. <tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>')
+    known = ("f", "g")
+    text, calls = calls_in(
+        'Let me see. <tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>', known
+    )
     assert text == "Let me see." and [c["function"]["name"] for c in calls] == ["f"]
-    assert calls_in('{"name": "f", "parameters": {}}')[1][0]["function"]["arguments"] == "{}"
-    for other in ("Hello", '{"name": "f"}', '{"a": 1}', "<tool_call>{x}</tool_call>", "{"):
-        assert calls_in(other) == (other, [])
+    assert calls_in('{"name": "f", "parameters": {}}', known)[1][0]["function"]["arguments"] == "{}"
+    unknown = '<tool_call>{"name": "h", "arguments": {}}</tool_call>'
+    for other in ("Hello", '{"name": "f"}', '{"a": 1}', "<tool_call>{x}</tool_call>", "{", unknown):
+        assert calls_in(other, known) == (other, [])
+    two = [f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>' for name in known]
+    for most, kept in ((None, ["f", "g"]), (1, ["f"])):
+        text, calls = calls_in("".join(two), known, most)
+        assert [call["function"]["name"] for call in calls] == kept and text == "".join(two[len(kept) :])
+
+
+def test_no_call_is_read_that_may_not_be(tooled: Serving) -> None:
+    body = {"messages": [{"role": "user", "content": "Rain?"}], "response_format": FORCED}
+    other = [{"type": "function", "function": {"name": "time"}}]
+    for more in ({"tools": TOOLS, "tool_choice": "none"}, {"tools": other}):
+        choice = tooled.post("/v1/chat/completions", **body, **more)["choices"][0]
+        assert choice["finish_reason"] == "stop" and "tool_calls" not in choice["message"]
+        assert json.loads(choice["message"]["content"])["name"] == "weather"

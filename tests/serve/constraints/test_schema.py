@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.errors import DataError
-from chainrule.serve.constraints.grammar import advance
+from chainrule.serve.constraints.grammar import advance, begin
 from chainrule.serve.constraints.schema import Schema
 from chainrule.serve.constraints.tokens import JsonConstraint, TokenTree
 
@@ -140,14 +140,14 @@ def test_texts_come_to_an_end() -> None:
 )
 def test_single_texts(text: str, whole: bool | None) -> None:
     """Whether a text is complete, or can be continued; None if it cannot."""
-    state: Any = frozenset({(Schema(PERSON).value, None)})
+    state: Any = begin(Schema(PERSON).value)
     for byte in text.encode():
         state = advance(state, byte)
     assert (None if not state else state == {None}) == whole
 
 
 def test_bytes_that_are_no_utf8_cannot_follow() -> None:
-    start: Any = frozenset({(Schema(ANYTHING).value, None)})
+    start: Any = begin(Schema(ANYTHING).value)
     for byte in b'{"':
         start = advance(start, byte)
     for wrong in (b"\x80", b"\xc0\x80", b"\xed\xa0", b"\xf4\x90", b"\xff", b"\n", b"\xc3("):
@@ -173,11 +173,91 @@ def test_bytes_that_are_no_utf8_cannot_follow() -> None:
         ({"type": "object", "properties": {"a": {"enum": []}}}, "a list that is not empty"),
         ({"type": "object", "properties": [1]}, "properties is"),
         ([], "must be a schema"),
+        ({"type": "object", "properties": {"a": {"type": "string", "enum": ["x", 1]}}}, "'1' in enum or const"),
+        ({"type": "object", "properties": {"a": {"type": "integer", "const": True}}}, "'True' in enum or const"),
+        ({"type": "object", "properties": {"a": {"enum": [1], "const": 2}}}, "const 2 .must be one of enum"),
+        ({"type": "object", "properties": {"a": {"anyOf": [True], "type": "string"}}}, "type beside anyOf is not supp"),
+        ({"type": "object", "anyOf": [{"required": []}]}, "type beside anyOf"),
+        ({"type": "object", "properties": {"a": {"$ref": "#", "minItems": 1}}}, "minItems beside .ref is not"),
+        ({"type": "object", "properties": {"a": {"enum": [[]], "minItems": 1}}}, "minItems beside enum"),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_refused(schema: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):
         Schema(schema)
+
+
+def chain(levels: int, reverse: bool) -> Any:
+    """Definitions that are each a choice of the next one, twice."""
+    each = [{"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(levels)]
+    defs = {f"d{i}": schema for i, schema in enumerate([*each, {"type": "string"}])}
+    if reverse:
+        defs = dict(reversed(defs.items()))
+    return {"type": "object", "$defs": defs, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_references_in_a_row(reverse: bool) -> None:
+    """Two to the power of 30 ways lead through the first, one of them is enough."""
+    assert TREE.allowed(reads(chain(30, reverse), b'{"a":"')).any()
+    with pytest.raises(DataError, match="more than 64 choices"):
+        Schema(chain(600, reverse))
+
+
+def reads(schema: Any, text: bytes) -> Any:
+    """The state after a text; empty if it cannot be."""
+    state = begin(Schema(schema).value)
+    for byte in text:
+        state = advance(state, byte)
+    return state
+
+
+def test_as_many_items_as_are_allowed() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"const": 1}, "maxItems": 1000}},
+    }
+    assert reads(schema, b'{"a":[' + b",".join([b"1"] * 1000) + b"]")
+    assert not reads(schema, b'{"a":[' + b",".join([b"1"] * 1001))
+    del schema["properties"]["a"]["maxItems"]  # type: ignore[attr-defined]
+    assert reads(schema, b'{"a":[' + b",".join([b"1"] * 2000))
+
+
+def test_many_names_and_words_are_one_way() -> None:
+    """Of a hundred, of which some begin with another."""
+    words = {f"word{i}": {"type": "null"} for i in range(100)}
+    state = reads({"type": "object", "properties": words}, b'{"wor')
+    assert len(state) == 1 and reads({"type": "object", "properties": words}, b'{"word7":null}') == {None}
+    numbers = {"type": "object", "properties": {"a": {"enum": [*range(1000), "x"]}}}
+    for text in (b'{"a":1}', b'{"a":17}', b'{"a":999}', b'{"a":"x"}'):
+        assert reads(numbers, text) == {None}
+    assert not reads(numbers, b'{"a":1000')
+
+
+def test_lists_end_at_some_depth() -> None:
+    state = reads(ANYTHING, b'{"a":' + b"[" * 63)
+    assert (
+        state and not advance(state, ord("[")) and not advance(state, ord("{")) and advance(state, ord("]"))
+    )
+
+
+def test_inside_a_string_several_ways_allow_what_one_does() -> None:
+    """The mask that is known beforehand is that of a walk through all tokens."""
+    twice = {
+        "anyOf": [
+            {"type": "array", "items": {"type": "string"}},
+            {"type": "array", "items": {"type": ["string"]}},
+        ]
+    }
+    state = reads({"type": "object", "properties": {"a": twice}}, b'{"a":["x')
+    assert len(state) == 2
+    walked = np.zeros(len(SPELLINGS), bool)
+    for id, spelling in enumerate(SPELLINGS[:-1]):
+        after = state
+        for byte in spelling:
+            after = advance(after, byte)
+        walked[id] = bool(after)
+    assert (TREE.allowed(state) == walked).all()
 
 
 def test_a_grammar_that_doubles_is_stopped() -> None:
@@ -187,7 +267,7 @@ def test_a_grammar_that_doubles_is_stopped() -> None:
         "properties": {"a": {"$ref": "#/$defs/x"}},
         "$defs": {"x": {"anyOf": [twice, dict(twice)]}},
     }
-    state: Any = frozenset({(Schema(json.loads(json.dumps(schema))).value, None)})
+    state: Any = begin(Schema(json.loads(json.dumps(schema))).value)
     with pytest.raises(DataError, match="ways to read"):
         for byte in b'{"a":' + b"[" * 30:
             state = advance(state, byte)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,10 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import chainrule as cr
 from chainrule.generate import Decoder, Sampling, complete, embed
 from chainrule.ops import log_softmax
-from chainrule.serve.api import responses
-from tests.serve.conftest import CONTEXT, Serving, writing_model
+from chainrule.serve.api import choices, responses
+from chainrule.serve.http import app
+from chainrule.serve.models import Served
+from chainrule.text import CharTokenizer
+from tests.serve.conftest import CONTEXT, LETTERS, Serving, writing_model
 
 
 def events(serving: Serving, path: str, **body: Any) -> list[dict[str, Any]]:
@@ -245,6 +250,8 @@ def test_the_openapi_document_describes_every_path(serving: Serving) -> None:
             for value in node:
                 yield from refs(value)
 
+    listed = document["paths"]["/v1/completions"]["post"]["responses"]
+    assert {"400", "401", "403", "404", "405", "408", "413", "415", "429", "500", "503"} <= set(listed)
     names = {ref.rsplit("/", 1)[1] for ref in refs(document)}
     assert names <= set(document["components"]["schemas"]) and "HTTPValidationError" not in names
 
@@ -277,6 +284,11 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/chat/completions", {"messages": [{"role": "user"}]}, 400, "messages.0: no content"),
     ("/v1/chat/completions", ASKED | {"tools": [{}]}, 400, "does not call tools"),
     ("/v1/chat/completions", ASKED | {"top_logprobs": 2}, 400, "without logprobs"),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a", "wat": 1}]}, 400, "known are role, con"),
+    ("/v1/completions", {"prompt": ["a" * 2000] * 13, "echo": True, "logprobs": 20}, 400,
+     "logprobs: 26,000 tokens to score, each with 21 numbers (must be at most 524,288"),
+    ("/v1/chat/completions", ASKED | {"response_format": {"type": "json_schema", "json_schema": {
+        "name": "x", "schema": {"type": "object", "description": "a" * 70_000}}}}, 400, "must be at most 65,536 bytes"),
     ("/tokenize", {}, 400, "give either prompt or messages"),
     ("/detokenize", {"tokens": [10**12]}, 400, "tokens: "),
 ]  # fmt: skip
@@ -300,6 +312,47 @@ def test_other_paths_and_methods_have_the_error_object_too(serving: Serving) -> 
         found = serving.client.request(method, path)
         assert found.status_code == status
         responses.ErrorResponse.model_validate(found.json(), strict=True)
+
+
+def test_a_model_without_a_context_has_a_limit_too() -> None:
+    tokenizer = CharTokenizer(LETTERS)
+    model = cr.models.make("lstm", n_layer=1, n_embd=8, vocab_size=tokenizer.vocab_size)
+    endless = Serving([Served("endless", model, tokenizer, slots=1)])
+    assert endless.models[0].context is None
+    for path, more in {"/v1/completions": {}, "/v1/chat/completions": ASKED}.items():
+        error = endless.refused(path, max_tokens=32769, **more)
+        assert "max_tokens: 32,769 (must be at most 32,768)" in error["message"]
+    assert endless.complete(max_tokens=3)["usage"]["completion_tokens"] == 3
+    endless.close()
+
+
+def test_a_message_of_the_client_can_be_sent_back(serving: Serving) -> None:
+    """As the package openai dumps it, with every field that it knows."""
+    fields = ("refusal", "annotations", "audio", "function_call", "tool_calls")
+    said = {"role": "assistant", "content": "a"} | dict.fromkeys(fields)
+    assert serving.post("/v1/chat/completions", messages=[*ASKED["messages"], said], max_tokens=1)
+
+
+def test_what_may_take_long_is_not_done_where_all_others_wait(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bodies are parsed and answers are made and dumped by other threads than that of the sockets."""
+    seen: dict[str, int | None] = {}
+
+    def watched(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def call(*args: Any) -> Any:
+            seen[name] = threading.current_thread().ident
+            return real(*args)
+
+        monkeypatch.setattr(owner, name, call)
+
+    for owner, name in ((app, "parsed"), (app, "dumped"), (choices, "_by_text"), (app.tokens, "tokenize")):
+        watched(owner, name)
+    serving.complete(prompt="a", max_tokens=2, logprobs=1)
+    serving.post("/tokenize", prompt="a")
+    assert len(seen) == 4 and serving.thread.ident not in seen.values()
 
 
 def test_an_answer_is_json_if_it_must_be(serving: Serving) -> None:

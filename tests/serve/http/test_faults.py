@@ -8,24 +8,26 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 
 from chainrule.serve import limits
-from chainrule.serve.http import body, events
-from tests.serve.conftest import CONTEXT, Serving, char_model, until
+from chainrule.serve.http import app, body, events, server
+from chainrule.text import CharTokenizer
+from chainrule.text.chat.roles import chat_tokenizer
+from tests.serve.conftest import CONTEXT, LETTERS, Serving, char_model, until
 
-LONG = {"prompt": "a", "max_tokens": CONTEXT - 1, "logit_bias": {"96": -100}, "temperature": 1}
+END = chat_tokenizer(CharTokenizer(LETTERS)).conventions.eos[0]
+LONG = {"prompt": "a", "max_tokens": CONTEXT - 1, "logit_bias": {str(END): -100}, "temperature": 1}
 
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[Serving]:
     """Two slots and a queue of three."""
     found = Serving([char_model(slots=2, queue=3)])
-    end = found.models[0].tokenizer.conventions.eos[0]
-    LONG["logit_bias"] = {str(end): -100}
     yield found
     found.close()
 
@@ -47,7 +49,7 @@ def connected(serving: Serving, stream: bool) -> socket.socket:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_clients_that_leave_stop_the_work(small: Serving, stream: bool) -> None:
-    writer = small.models[0].writer
+    writer, begun = small.models[0].writer, len(small.log)
     for number in range(20):
         clients = [connected(small, stream) for _ in range(4)]
         until(lambda: writer.running > 0)
@@ -58,7 +60,10 @@ def test_clients_that_leave_stop_the_work(small: Serving, stream: bool) -> None:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             client.close()
         until(lambda: idle(small))
-    assert {line["status"] for line in small.log if "finish" in line or line["status"] == 499} >= {499}
+    assert [line["status"] for line in small.log[begun:]].count(499) >= 40  # the rest was still being read
+    decoder = writer.caches.decoder
+    kept = sum(-(-length // decoder.pages.positions) for length in decoder.lengths)  # what ended texts left
+    assert decoder.pages.held <= kept
     assert small.complete(prompt="a", max_tokens=3)["usage"]["completion_tokens"] == 3
 
 
@@ -102,10 +107,34 @@ def test_a_request_that_fails_harms_no_other(small: Serving, monkeypatch: pytest
     until(lambda: idle(small))
 
 
-def test_one_that_forbids_every_token_is_told_so(small: Serving) -> None:
+def test_one_that_biases_every_token_alike_is_answered(small: Serving) -> None:
     everything = {str(token): -100 for token in range(small.models[0].vocab_size)}
     assert small.complete(prompt="a", max_tokens=2, logit_bias=everything)  # -100 is not -inf
     until(lambda: idle(small))
+
+
+def test_an_error_of_the_system_inside_is_not_a_client_that_left(
+    small: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any) -> None:
+        raise OSError("disk full")
+
+    begun = len(small.log)
+    with monkeypatch.context() as patch:
+        patch.setattr(small.models[0].writer.caches, "read", breaks)
+        with small.client.stream("POST", "/v1/completions", json={"prompt": "x", "stream": True}) as answer:
+            lines = [line for line in answer.iter_lines() if line]
+        assert json.loads(lines[0].removeprefix("data: "))["error"]["code"] == "internal_error"
+    until(lambda: len(small.log) > begun)
+    assert small.log[begun]["status"] == 500 and small.log[begun]["error"] == "disk full"
+
+
+def test_a_server_that_works_no_more_is_not_healthy() -> None:
+    serving = Serving([char_model(slots=1)])
+    serving.server.worker.close()
+    answer = serving.client.get("/health")
+    assert answer.status_code == 503 and answer.json()["error"]["code"] == "not_working"
+    serving.close()
 
 
 def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +152,72 @@ def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch)
     assert serving.log[0]["finish"] == "slow reader" and serving.log[0]["status"] == 499
     until(lambda: idle(serving))
     client.close()
+    serving.close()
+
+
+def raw(serving: Serving, content: bytes = b"", path: str = "/tokenize", buffer: int = 2048) -> socket.socket:
+    """A client with a small buffer that has sent a request."""
+    host, port = serving.url.removeprefix("http://").split(":")
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    client.settimeout(20)
+    client.connect((host, int(port)))
+    method = "POST" if content else "GET"
+    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(content)}\r\n\r\n"
+    client.sendall(head.encode() + content)
+    return client
+
+
+def test_a_plain_answer_that_is_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LIMITS", limits.Limits(write_seconds=0.5))
+    serving = Serving([char_model(slots=1)])
+    content = json.dumps({"prompt": "a" * 300_000, "return_token_strs": True}).encode()
+    deaf, slow = raw(serving, content), raw(serving, content, buffer=1 << 16)
+    connections = serving.uvicorn.server_state.connections
+    until(lambda: len(connections) == 2)
+    size = 0
+    while size < 2_000_000:  # one that reads is not, though it takes longer in all
+        size += len(part := slow.recv(1 << 16))
+        assert part
+        time.sleep(0.03)
+    until(lambda: len(connections) == 1)
+    deaf.close()
+    slow.close()
+    serving.close()
+
+
+def test_half_a_request_keeps_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LIMITS", limits.Limits(read_seconds=0.3))
+    serving = Serving([char_model(slots=1)])
+    client = raw(serving, path="/health")
+    found = b""
+    while not found.endswith(b'"ok"}'):
+        found += client.recv(1000)
+    for part in (b"GET /health HT", b"TP/1.1\r\n"):
+        client.sendall(part)
+        time.sleep(0.05)
+    assert client.recv(1000) == b""
+    client.close()
+    serving.close()
+
+
+def test_connections_and_requests_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "LIMITS", limits.Limits(pending=0))
+    serving = Serving([char_model(slots=1, queue=0)])
+    busy = connected(serving, True)
+    until(lambda: serving.server.metrics.live == 1)
+    answer = serving.client.get("/v1/models")
+    assert answer.status_code == 429 and int(answer.headers["retry-after"]) >= 1
+    assert "more than 1 requests at a time" in answer.json()["error"]["message"]
+    assert serving.client.get("/health").status_code == 200
+    monkeypatch.setattr(server, "LIMITS", limits.Limits(connections=2))
+    found = b""
+    with suppress(OSError):  # it may be closed before or after the request
+        found = raw(serving, path="/health").recv(1000)
+    assert not found
+    assert serving.client.get("/health").status_code == 200
+    busy.close()
+    until(lambda: idle(serving))
     serving.close()
 
 

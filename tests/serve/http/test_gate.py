@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.serve.conftest import Serving, char_model
+from chainrule.serve.http.gate import Gate, log_line
+from tests.serve.conftest import Serving, char_model, until
 
 KEY = "a key with ü"
 
@@ -34,6 +37,12 @@ def test_every_path_but_health_needs_the_key(guarded: Serving, path: str) -> Non
     assert guarded.client.get(path, headers={"Authorization": f"Basic {browser}"}).status_code in (200, 404)
 
 
+def test_no_key_fits_one_of_white_space() -> None:
+    gate = Gate(lambda *_: None, None, (), api_key=" ")  # type: ignore[arg-type, return-value]
+    for given in ("", "Bearer", "Bearer  ", "Basic Og==", "Digest  ", " "):
+        assert not gate._has_key(given)
+
+
 def test_health_needs_none(guarded: Serving) -> None:
     assert guarded.client.get("/health").json() == {"status": "ok"}
 
@@ -48,7 +57,15 @@ def test_names_of_others_are_refused(guarded: Serving, host: str, status: int) -
 
 
 def test_pages_of_other_sites_are_refused(guarded: Serving) -> None:
-    assert guarded.client.get("/health", headers={"Origin": "http://evil.example"}).status_code == 403
+    for other in (
+        "http://evil.example",
+        "http://[",
+        "null",
+        "",
+        guarded.url.removeprefix("http://"),
+        "http://",
+    ):
+        assert guarded.client.get("/health", headers={"Origin": other}).status_code == 403
     own = guarded.client.get("/health", headers={"Origin": guarded.url})
     assert own.status_code == 200 and "access-control-allow-origin" not in own.headers
 
@@ -64,10 +81,10 @@ def test_requests_have_ids(guarded: Serving) -> None:
 
 
 def test_the_log_has_one_line_and_no_text(guarded: Serving) -> None:
-    guarded.log.clear()
     body: dict[str, Any] = {"prompt": "a secret", "max_tokens": 3, "temperature": 0}
     answer = guarded.client.post("/v1/completions", json=body, headers=bearer(KEY) | {"X-Request-Id": "seen"})
-    (line,) = guarded.log
+    until(lambda: any(line["id"] == "seen" for line in guarded.log))  # it is written after the answer
+    (line,) = (line for line in guarded.log if line["id"] == "seen")
     text = answer.json()["choices"][0]["text"]
     assert line["id"] == "seen" and line["status"] == 200 and line["path"] == "/v1/completions"
     assert (line["model"], line["prompt_tokens"], line["completion_tokens"], line["finish"]) == (
@@ -77,6 +94,17 @@ def test_the_log_has_one_line_and_no_text(guarded: Serving) -> None:
         "length",
     )
     assert "secret" not in str(line) and text not in str(line) and KEY not in str(line)
+
+
+def test_a_line_of_the_log_is_ascii_and_stops_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_line(path="/é\ud800")
+    assert capsys.readouterr().err == '{"path": "/\\u00e9\\ud800"}\n'
+    with open(os.devnull, "w") as gone:
+        pass
+    monkeypatch.setattr(sys, "stderr", gone)
+    log_line(path="/")
 
 
 def test_the_log_has_the_text_if_it_is_asked_for() -> None:

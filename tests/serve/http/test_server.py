@@ -98,6 +98,7 @@ def test_a_second_signal_does_not_wait(process: Any) -> None:
             "--host is 0.0.0.0 without --api-key (must have one: others can reach this address)",
         ),
         (["--api-key", ""], "--api-key is empty (must be a key, or left out)"),
+        (["--api-key", " \n"], "--api-key is empty (must be a key, or left out)"),
         (["--port", "70000"], "--port is 70000 (must be an integer, from 0 to 65535)"),
         (["--slots", "0"], "--slots is 0 (must be an integer, from 1 to 1024)"),
         (["a b=x"], "must be a directory, or NAME=DIR"),

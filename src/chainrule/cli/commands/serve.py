@@ -68,7 +68,7 @@ class Command:
         from chainrule.serve.models import ModelPath, load_models
 
         key = self.api_key if self.api_key is not None else os.environ.get(KEY)
-        if key == "":
+        if key is not None and not (key := key.strip()):
             raise ConfigError("serve: ", Setting("api_key"), " is empty (must be a key, or left out)")
         if key is None and not is_local(self.host):
             rule = "must have one: others can reach this address"

@@ -12,7 +12,7 @@ from chainrule.serve.api.requests import ChatRequest, MessageBody
 from chainrule.serve.api.response_format import constraint_of
 from chainrule.serve.api.sampling import check_text, room, sampling_of
 from chainrule.serve.api.shapes import ChatShape
-from chainrule.serve.api.tools import ToolShape, tool_ids, wants_tools
+from chainrule.serve.api.tools import tool_ids, tool_shape, wants_tools
 from chainrule.serve.models import Served
 from chainrule.text import Message, chat_ids
 from chainrule.types import Ids
@@ -48,7 +48,7 @@ def chat(body: ChatRequest, served: Served) -> Generation:
         choices.append(Choice(served, i, request, lead=lead, scored=bool(body.logprobs)))
     return Generation(
         served,
-        (ToolShape if tools else ChatShape)(served),
+        tool_shape(body, served) if tools else ChatShape(served),
         choices,
         len(ids),
         best=n,

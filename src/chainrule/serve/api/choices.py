@@ -49,17 +49,20 @@ class Choice:
         *,
         echo: str | None = None,
         before: int = 0,
+        typed: int = 0,
         lead: str = "",
         scored: bool = False,
     ) -> None:
         """`echo` is the text of the prompt if it is to be repeated, `before` its length if it is not.
 
-        `lead` is what the model writes before an answer; it is left out.
+        Of a healed prompt the model writes the last `typed` characters once more, and `lead` is what it writes before
+        an answer; both are left out.
         """
         self.index = index
         self.request = request
         self.scored = scored
-        self._offset = before
+        self._before = before
+        self._offset = before - typed
         self._echo = echo
         self._lead = lead
         self._stream = TextStream(served.tokenizer, () if echo is not None else request.prompt)
@@ -72,7 +75,7 @@ class Choice:
         """What an update adds. Scores wait until their text is certain; those of a stop string are dropped."""
         text, whole = update.piece, len(update.tokens)
         if self._lead and text:
-            text, self._lead = text.removeprefix(self._lead), ""
+            text = self._without_lead(text)
         if self._echo is not None and (update.tokens or update.last):
             text, self._echo = self._echo + text, None
             if self.scored:
@@ -88,9 +91,19 @@ class Choice:
         if not text and not update.last:
             return Delta()
         ready, self._waiting = self._waiting, []
-        if update.finish == "stop":
-            ready = [each for each in ready if each.offset < max(self._length, 1)]
+        if update.finish != "length":
+            certain = [max(each.offset, self._before) < self._length for each in ready]
+            self._waiting = [each for each, there in zip(ready, certain, strict=True) if not there]
+            ready = [each for each, there in zip(ready, certain, strict=True) if there]
         return Delta(text, ready, update.finish)
+
+    def _without_lead(self, text: str) -> str:
+        """The first text of an answer; what has been scored so far begins earlier then."""
+        found, self._lead = text.removeprefix(self._lead), ""
+        cut = len(text) - len(found)
+        self._offset -= cut
+        self._waiting = [each._replace(offset=each.offset - cut) for each in self._waiting]
+        return found
 
     def _add(self, token: int, score: TokenScore | None) -> None:
         self._waiting.append(Scored(token, score, self._offset))

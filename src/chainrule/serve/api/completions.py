@@ -33,6 +33,11 @@ class Prompted(NamedTuple):
     def length(self) -> int:
         return len(self.prompt.ids)
 
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Characters of its text, and how many of them the model writes once more."""
+        return {"before": len(self.text), "typed": len(self.prompt.typed)}
+
 
 class CompletionShape:
     """How completions are written."""
@@ -74,7 +79,10 @@ def completion(body: CompletionRequest, served: Served) -> Generation:
     sampling = sampling_of(body, served)
     choices: list[Choice] = []
     prompt_tokens = 0
-    for prompt in [_prompted(each, served, echo) for each in given]:
+    prompts = [_prompted(each, served, echo) for each in given]
+    if echo and top is not None:
+        check_scored(sum(prompt.length for prompt in prompts) * best, top)
+    for prompt in prompts:
         prompt_tokens += prompt.length
         tokens = room(served, prompt.length, body.max_tokens, MAX_TOKENS, "prompt")
         for i in range(best):
@@ -83,7 +91,7 @@ def completion(body: CompletionRequest, served: Served) -> Generation:
             request = Request(
                 prompt.prompt, how, served.vocab_size, served.tokenizer, scored=scored, top=top or 0
             )
-            shown: dict[str, Any] = {"echo": prompt.text} if echo else {"before": len(prompt.text)}
+            shown: dict[str, Any] = {"echo": prompt.text} if echo else prompt.lengths
             choices.append(Choice(served, len(choices), request, scored=top is not None, **shown))
     return Generation(
         served,
@@ -95,6 +103,15 @@ def completion(body: CompletionRequest, served: Served) -> Generation:
         kept=n,
         include_usage=bool(body.stream_options and body.stream_options.include_usage),
     )
+
+
+def check_scored(tokens: int, top: int) -> None:
+    """Refuse a prompt whose log-probabilities would be an answer of too many megabytes."""
+    if tokens * (1 + top) > LIMITS.scored:
+        rule = f"must be at most {LIMITS.scored:,}: ask for fewer logprobs, or for fewer prompts at a time"
+        raise refused(
+            f"logprobs: {tokens:,} tokens to score, each with {1 + top} numbers ({rule})", "logprobs"
+        )
 
 
 def _listed(prompt: str | list[Any] | None) -> list[str | list[int]]:

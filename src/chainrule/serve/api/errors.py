@@ -45,15 +45,15 @@ def api_error(error: BaseException) -> ApiError:
     """Any error as a client may see it: what was asked wrongly is said, what went wrong inside is not."""
     if isinstance(error, ApiError):
         return error
+    wait = {"Retry-After": str(LIMITS.retry_seconds)}
     if isinstance(error, Full):
-        wait = {"Retry-After": str(LIMITS.retry_seconds)}
         return ApiError(429, str(error), code="queue_full", headers=wait)
     if isinstance(error, CacheFull):
         return ApiError(
             400, f"serve: the text does not fit the caches of this server ({error})", code="cache_full"
         )
     if isinstance(error, ConnectionAbortedError):
-        return ApiError(503, f"serve: {error}", code="shutting_down")
+        return ApiError(503, f"serve: {error}", code="shutting_down", headers=wait)
     if isinstance(error, ChainruleError):
         setting = next((str(part) for part in error.args if isinstance(part, Setting)), None)
         return refused(str(error), setting)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,6 +15,9 @@ from chainrule.serve.api.errors import refused
 from chainrule.serve.batching import Batcher, Job, Update
 from chainrule.serve.http.flow import Flow, cancel_all
 from chainrule.serve.models import Served
+
+
+MANY = 256  # scores of an event, as of a prompt that is repeated: another thread writes it, so that no stream waits
 
 
 class Shape(Protocol):
@@ -81,7 +85,11 @@ class Generation:
             self.observe(update)
             left -= update.last
             choice = self.choices[number]
-            if delta := choice.take(update):
+            if update.prompt_scores:  # of a long prompt: others must not wait
+                delta = await asyncio.to_thread(choice.take, update)
+            else:
+                delta = choice.take(update)
+            if delta:
                 yield choice, delta
 
     async def whole(self, flow: Flow[Update]) -> dict[str, Any]:
@@ -89,6 +97,10 @@ class Generation:
         found: dict[int, list[Delta]] = {choice.index: [] for choice in self.choices}
         async for choice, delta in self.deltas(flow):
             found[choice.index].append(delta)
+        return await asyncio.to_thread(self._answer, found)
+
+    def _answer(self, found: Mapping[int, Sequence[Delta]]) -> dict[str, Any]:
+        """Of all that was new of each choice; it may be long, so another thread makes it."""
         chosen = self._likeliest()
         choices = []
         for index, choice in enumerate(chosen):
@@ -104,7 +116,11 @@ class Generation:
             if opening := self.shape.opening(choice):
                 yield head | {"choices": [opening]}
         async for choice, delta in self.deltas(flow):
-            if event := self.shape.event(choice, delta):
+            if len(delta.scored) > MANY:
+                event = await asyncio.to_thread(self.shape.event, choice, delta)
+            else:
+                event = self.shape.event(choice, delta)
+            if event:
                 yield head | {"choices": [event]}
         if self.include_usage:
             yield head | {"choices": [], "usage": self.usage()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -10,7 +11,12 @@ from chainrule.serve.api.errors import ApiError, refused
 from chainrule.serve.limits import LIMITS
 
 Seed = Annotated[int, Field(ge=-(2**63), le=2**64 - 1)]
-Tokens = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+# A list is refused by its first bad item: others would each be described, for every form that a field may have.
+Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(fail_fast=True)]
+Tokens = Annotated[Ids, Field(min_length=1)]
+Strings = Annotated[list[str], Field(fail_fast=True)]
+TokenLists = Annotated[list[Tokens], Field(fail_fast=True)]
+Objects = Annotated[list[dict[str, Any]], Field(fail_fast=True)]
 
 
 class Body(BaseModel):
@@ -35,9 +41,7 @@ class SamplingBody(Body):
     )
     n: int | None = Field(None, ge=1, le=LIMITS.choices)
     seed: Seed | None = Field(None, description="The same seed gives the same tokens, in any company.")
-    stop: str | list[str] | None = Field(
-        None, description="A string or a list of strings, none of them empty."
-    )
+    stop: str | Strings | None = Field(None, description="A string or a list of strings, none of them empty.")
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     temperature: float | None = Field(None, ge=0, le=2)
@@ -52,7 +56,7 @@ class SamplingBody(Body):
 
 
 class CompletionRequest(SamplingBody):
-    prompt: str | list[str] | Tokens | list[Tokens] | None = Field(
+    prompt: str | Strings | Tokens | TokenLists | None = Field(
         None, description="A string, a list of strings, a list of token ids, or a list of such lists."
     )
     best_of: int | None = Field(None, ge=1, le=LIMITS.choices)
@@ -69,14 +73,18 @@ class TextPart(Body):
     text: str
 
 
+Parts = Annotated[list[TextPart], Field(fail_fast=True)]
+
+
 class MessageBody(Body):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = Field(
-        None, description="A string, or a list of parts of type text."
-    )
+    content: str | Parts | None = Field(None, description="A string, or a list of parts of type text.")
     name: str | None = Field(None, description="Accepted and ignored.")
     refusal: None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    annotations: None = None
+    audio: None = None
+    function_call: None = None
+    tool_calls: Objects | None = None
     tool_call_id: str | None = None
 
     @property
@@ -85,6 +93,9 @@ class MessageBody(Body):
         if isinstance(self.content, str) or self.content is None:
             return self.content or ""
         return "".join(part.text for part in self.content)
+
+
+Messages = Annotated[list[MessageBody], Field(fail_fast=True)]
 
 
 class JsonSchema(Body):
@@ -100,13 +111,13 @@ class ResponseFormat(Body):
 
 
 class ChatRequest(SamplingBody):
-    messages: list[MessageBody] = Field(min_length=1, max_length=LIMITS.messages)
+    messages: Messages = Field(min_length=1, max_length=LIMITS.messages)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, le=LIMITS.alternatives)
     max_tokens: int | None = Field(None, ge=0)
     max_completion_tokens: int | None = Field(None, ge=0)
     response_format: ResponseFormat | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: Objects | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     store: bool | None = Field(None, description="Accepted; nothing is stored.")
@@ -115,7 +126,7 @@ class ChatRequest(SamplingBody):
 
 class EmbeddingRequest(Body):
     model: str | None = None
-    input: str | list[str] | Tokens | list[Tokens] = Field(
+    input: str | Strings | Tokens | TokenLists = Field(
         description="A string, a list of strings, a list of token ids, or a list of such lists."
     )
     encoding_format: Literal["float", "base64"] | None = None
@@ -128,7 +139,7 @@ class TokenizeRequest(Body):
     prompt: str | None = Field(
         None, description="A text, in which names of special tokens are these tokens; or give messages."
     )
-    messages: list[MessageBody] | None = Field(None, min_length=1, max_length=LIMITS.messages)
+    messages: Messages | None = Field(None, min_length=1, max_length=LIMITS.messages)
     add_special_tokens: bool | None = Field(
         None, description="Begin as the model's texts begin. Default: true."
     )
@@ -138,7 +149,7 @@ class TokenizeRequest(Body):
 
 class DetokenizeRequest(Body):
     model: str | None = None
-    tokens: list[Annotated[int, Field(ge=0)]]
+    tokens: Ids
 
 
 B = TypeVar("B", bound=Body)
@@ -152,6 +163,22 @@ def parsed(kind: type[B], body: bytes) -> B:
         raise _refused(kind, error) from None
 
 
+def _fields(kind: type[Body], place: Sequence[int | str]) -> list[str]:
+    """The names of the fields of the object at a place of a body."""
+    for part in place:
+        if isinstance(part, str) and part in kind.model_fields:
+            kind = next(_models(kind.model_fields[part].annotation), kind)
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _models(annotation: Any) -> Iterator[type[Body]]:
+    """The models that an annotation names."""
+    if isinstance(annotation, type) and issubclass(annotation, Body):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
 def _refused(kind: type[Body], error: ValidationError) -> ApiError:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = [str(part) for part in first["loc"]]
@@ -160,7 +187,7 @@ def _refused(kind: type[Body], error: ValidationError) -> ApiError:
     if not place:
         return refused("body: must be a JSON object")
     if first["type"] == "extra_forbidden":
-        known = ", ".join(kind.model_fields) if len(place) == 1 else "those of the reference"
+        known = ", ".join(_fields(kind, first["loc"][:-1]))
         return refused(f"{'.'.join(place)}: no such field (known are {known})", place[0], "unknown_parameter")
     if first["type"] == "missing":
         return refused(f"{'.'.join(place)}: missing (must be given)", place[0], "missing_required_parameter")

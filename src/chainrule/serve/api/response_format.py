@@ -11,6 +11,7 @@ from chainrule.serve.api.errors import refused
 from chainrule.serve.api.requests import ResponseFormat
 from chainrule.serve.constraints.schema import Schema
 from chainrule.serve.constraints.tokens import JsonConstraint
+from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Served
 
 
@@ -25,7 +26,16 @@ def constraint_of(format: ResponseFormat | None, served: Served) -> Constraint |
             raise refused(f"response_format: no schema ({rule})", "response_format")
         schema = format.json_schema.schema_
     try:
-        return JsonConstraint(compiled(json.dumps(schema)).value, served.token_tree)
+        text = json.dumps(schema, allow_nan=False)
+    except ValueError:
+        raise refused(
+            "response_format: a number that is not finite (JSON has none)", "response_format"
+        ) from None
+    if len(text) > LIMITS.schema_bytes:
+        rule = f"must be at most {LIMITS.schema_bytes:,} bytes"
+        raise refused(f"response_format: a schema of {len(text):,} bytes ({rule})", "response_format")
+    try:
+        return JsonConstraint(compiled(text).value, served.token_tree)
     except DataError as error:
         raise refused(f"response_format: {error}", "response_format") from None
 

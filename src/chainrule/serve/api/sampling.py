@@ -66,6 +66,9 @@ def check_text(text: str, served: Served, param: str) -> None:
 def room(served: Served, prompt: int, wanted: int | None, default: int, param: str) -> int:
     """How many tokens follow a prompt: those that are wanted, which must fit the context, or what fits by default."""
     if served.context is None:
+        if wanted is not None and wanted > LIMITS.max_tokens:
+            rule = f"must be at most {LIMITS.max_tokens:,}"
+            raise refused(f"max_tokens: {wanted:,} ({rule})", "max_tokens")
         return default if wanted is None else wanted
     left = served.context - prompt
     if left < (1 if wanted is None else wanted):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Collection
 from typing import Any
 
 from chainrule.serve.api.choices import Choice, Delta
@@ -46,6 +47,16 @@ def tool_ids(body: ChatRequest, served: Served) -> Ids:
     tools = None if body.tool_choice == "none" else plain(body.tools)
     text = served.format.render(messages, add_generation_prompt=True, tools=tools)
     return prompt_ids(served.tokenizer, text, special=True)
+
+
+def tool_names(body: ChatRequest) -> frozenset[str]:
+    """The names of the tools of a request."""
+    functions = [tool.get("function") for tool in body.tools or ()]
+    names = [function.get("name") if isinstance(function, dict) else None for function in functions]
+    for place, name in enumerate(names):
+        if not isinstance(name, str):
+            raise refused(f"tools.{place}: no function.name (must be a text)", "tools")
+    return frozenset(map(str, names))
 
 
 class _Plain:
@@ -90,39 +101,60 @@ def _with_arguments(call: dict[str, Any], place: int) -> dict[str, Any]:
     return call | {"function": function | {"arguments": arguments}}
 
 
-def calls_in(text: str) -> tuple[str, list[dict[str, Any]]]:
-    """The text of an answer without its calls, and the calls."""
-    written = CALL.findall(text)
-    if not written and text.strip().startswith("{"):
-        written = [text.strip()]
-    calls = [call for each in written if (call := _call(each))]
-    if not calls:
-        return text, []
-    return (CALL.sub("", text).strip() if CALL.search(text) else ""), calls
+def calls_in(text: str, names: Collection[str], most: int | None = None) -> tuple[str, list[dict[str, Any]]]:
+    """The text of an answer without its calls, and the first calls of tools with these names; others stay text."""
+    whole = text.strip()
+    if whole.startswith("{") and not CALL.search(text):
+        call = _call(whole, names)
+        return ("", [call]) if call else (text, [])
+    calls: list[dict[str, Any]] = []
+
+    def taken(found: re.Match[str]) -> str:
+        call = _call(found[1], names) if most is None or len(calls) < most else None
+        if not call:
+            return found[0]
+        calls.append(call)
+        return ""
+
+    rest = CALL.sub(taken, text)
+    return (rest.strip(), calls) if calls else (text, [])
 
 
-def _call(text: str) -> dict[str, Any] | None:
+def _call(text: str, names: Collection[str]) -> dict[str, Any] | None:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
     name = found.get("name") if isinstance(found, dict) else None
     arguments = found.get("arguments", found.get("parameters")) if isinstance(found, dict) else None
-    if not isinstance(name, str) or not isinstance(arguments, dict):
+    if not isinstance(name, str) or name not in names or not isinstance(arguments, dict):
         return None
     function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
     return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
 
 
-class ToolShape(ChatShape):
-    """Answers that may call tools; whether one does is known at its end, so a stream sends it then, whole."""
+def tool_shape(body: ChatRequest, served: Served) -> ChatShape:
+    """How an answer to a request with tools is written; one that may call none is a plain answer."""
+    names = tool_names(body)
+    if body.tool_choice == "none" or not names:
+        return ChatShape(served)
+    return ToolShape(served, names, 1 if body.parallel_tool_calls is False else None)
 
-    def __init__(self, served: Served) -> None:
+
+class ToolShape(ChatShape):
+    """Answers that may call tools; whether one does is known at its end, so a stream sends it then, whole.
+
+    `names` are those of the tools, `most` is how many calls an answer may have.
+    """
+
+    def __init__(self, served: Served, names: Collection[str], most: int | None) -> None:
         super().__init__(served)
+        self.names = names
+        self.most = most
         self._held: dict[int, list[Delta]] = {}
 
     def choice(self, choice: Choice, delta: Delta) -> dict[str, Any]:
-        text, calls = calls_in(delta.text)
+        text, calls = calls_in(delta.text, self.names, self.most)
         message = {"role": "assistant", "content": text or None if calls else text, "refusal": None}
         more = {"tool_calls": calls} if calls else {}
         return {"index": choice.index, "message": message | more} | self._end_with(choice, delta, calls)
@@ -133,7 +165,7 @@ class ToolShape(ChatShape):
         if delta.finish is None:
             return None
         whole = Delta("".join(d.text for d in held), [s for d in held for s in d.scored], delta.finish)
-        text, calls = calls_in(whole.text)
+        text, calls = calls_in(whole.text, self.names, self.most)
         content: dict[str, Any] = {"content": text} if text else {}
         if calls:
             content["tool_calls"] = [{"index": i} | call for i, call in enumerate(calls)]

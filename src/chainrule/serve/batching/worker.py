@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -32,6 +33,11 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="chainrule-serve", daemon=True)
         self._thread.start()
 
+    @property
+    def alive(self) -> bool:
+        """It works, or waits for work."""
+        return self._thread.is_alive()
+
     def wake(self) -> None:
         """There is something to do."""
         self._wake.set()
@@ -59,6 +65,7 @@ class Worker:
         try:
             station.step()
         except Exception as error:
-            self.report(error)
             station.fail(error)
+            with suppress(OSError):  # the log may be gone; the thread goes on
+                self.report(error)
         return True

@@ -1,8 +1,8 @@
 """A grammar as stacks of symbols: what may follow, byte by byte.
 
-A stack is None, when nothing more may follow, or (symbol, stack below it). `symbol.after(byte, rest)` gives the stacks
-that are possible after a byte; an optional symbol gives those of the stack below as well. A text may be read in several
-ways at once, so a state is a set of stacks.
+A stack is None, when nothing more may follow, or a `Node`: a symbol and the stack below it. `symbol.after(byte, rest)`
+gives the stacks that are possible after a byte; an optional symbol gives those of the stack below as well. A text may
+be read in several ways at once, so a state is a set of stacks.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
+from weakref import WeakValueDictionary
 
 from chainrule.errors import DataError
 
-Stack: TypeAlias = Any  # None | tuple[Symbol, Stack]
-State: TypeAlias = frozenset[Stack]
-
 SPACES = 12  # white space in a row at most, or a model could write it forever
 DIGITS = 15  # of each part of a number at most, for the same reason
-WAYS = 500  # stacks of a state at most: an ambiguous grammar could double them with each byte
+LEVELS = 64  # lists and objects inside each other at most
+WAYS = 64  # stacks of a state at most: an ambiguous grammar could double them with each byte
 HEX = frozenset(b"0123456789abcdefABCDEF")
 DECIMAL = frozenset(b"0123456789")
 
@@ -31,17 +30,45 @@ class Symbol(Protocol):
         """The stacks that are possible after this byte"""
 
 
+class Node:
+    """A symbol above a stack. Equal stacks are one object, so that a deep one is compared as fast as a shallow one."""
+
+    __slots__ = ("__weakref__", "below", "depth", "symbol")
+
+    def __init__(self, symbol: Symbol, below: Stack) -> None:
+        self.symbol = symbol
+        self.below = below
+        self.depth = 1 + depth(below)
+
+
+Stack: TypeAlias = Node | None
+State: TypeAlias = frozenset[Stack]
+_NODES: WeakValueDictionary[tuple[Symbol, Stack], Node] = WeakValueDictionary()
+
+
+def depth(stack: Stack) -> int:
+    """Symbols of a stack"""
+    return 0 if stack is None else stack.depth
+
+
 def push(rest: Stack, *symbols: Symbol) -> Stack:
     """The symbols above a stack, the first on top"""
     for symbol in reversed(symbols):
-        rest = (symbol, rest)
+        if (found := _NODES.get((symbol, rest))) is None:
+            found = _NODES.setdefault((symbol, rest), Node(symbol, rest))
+        rest = found
     return rest
+
+
+def begin(symbol: Symbol) -> State:
+    """Nothing has been read yet"""
+    return frozenset({push(None, symbol)})
 
 
 @lru_cache(maxsize=1 << 16)
 def after(stack: Stack, byte: int) -> State:
     """What is possible after one more byte; empty if it cannot follow"""
-    return frozenset() if stack is None else frozenset(stack[0].after(byte, stack[1]))
+    return frozenset() if stack is None else frozenset(stack.symbol.after(byte, stack.below))
 
 
 def advance(state: State, byte: int) -> State:
@@ -60,6 +87,33 @@ class Literal:
     def after(self, byte: int, rest: Stack) -> Iterator[Stack]:
         if byte == self.text[0]:
             yield push(rest, Literal(self.text[1:])) if self.text[1:] else rest
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The byte that begins a list or an object, unless it would be too deep: two symbols stay on the stack for each."""
+
+    byte: int
+
+    def after(self, byte: int, rest: Stack) -> Iterator[Stack]:
+        if byte == self.byte and depth(rest) <= 2 * LEVELS:
+            yield rest
+
+
+@dataclass(frozen=True)
+class Words:
+    """One of several texts, none of them empty, each with what follows it.
+
+    It is one way to read a text, however many of them begin alike.
+    """
+
+    options: tuple[tuple[bytes, tuple[Symbol, ...]], ...]
+
+    def after(self, byte: int, rest: Stack) -> Iterator[Stack]:
+        left = tuple((text[1:], more) for text, more in self.options if text[0] == byte)
+        yield from (push(rest, *more) for text, more in left if not text)
+        if left := tuple(option for option in left if option[0]):
+            yield push(rest, Words(left))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ known is refused, and not ignored: an answer that only looks right would be wors
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,30 +19,15 @@ from chainrule.serve.constraints.grammar import (
     STRING,
     Choice,
     Literal,
+    Opening,
     Stack,
     Symbol,
+    Words,
     after,
     push,
 )
+from chainrule.serve.constraints.keywords import KNOWN, SILENT, TYPES, check_beside, check_values, dumped
 
-KNOWN = (
-    "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "enum", "const", "anyOf",
-    "$ref",
-)  # fmt: skip
-SILENT = (
-    "title",
-    "description",
-    "default",
-    "examples",
-    "$schema",
-    "$id",
-    "$comment",
-    "$defs",
-    "definitions",
-    "deprecated",
-)
-TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
-MOST_ITEMS = 1000
 DEEPEST = 64  # levels of a schema
 
 
@@ -69,14 +53,16 @@ class Members:
     first: bool = True
 
     def after(self, byte: int, rest: Stack) -> Iterator[Stack]:
-        for place in range(self.place, len(self.of)):
-            name, value, required = self.of[place]
+        names, required = [], False
+        for place, (name, value, required) in enumerate(self.of[self.place :], self.place):
             more = Members(self.of, place + 1, first=False)
-            member = (*_comma(self.first), Literal(name + b":"), SPACE, value, SPACE, more)
-            yield from after(push(rest, *member), byte)
+            names.append((name + b":", (SPACE, value, SPACE, more)))
             if required:
-                return
-        yield from after(push(rest, Literal(b"}")), byte)
+                break
+        if names:
+            yield from after(push(rest, *_comma(self.first), Words(tuple(names))), byte)
+        if not required:
+            yield from after(push(rest, Literal(b"}")), byte)
 
 
 @dataclass(frozen=True)
@@ -99,20 +85,20 @@ class Items:
 
     value: Value
     least: int
-    most: int
+    most: int | None
     count: int = 0
 
     def after(self, byte: int, rest: Stack) -> Iterator[Stack]:
         if self.count >= self.least:
             yield from after(push(rest, Literal(b"]")), byte)
-        if self.count < self.most:
+        if self.most is None or self.count < self.most:
             more = Items(self.value, self.least, self.most, min(self.count + 1, self._different))
             yield from after(push(rest, *_comma(self.count == 0), self.value, SPACE, more), byte)
 
     @property
     def _different(self) -> int:
         """Beyond this count it makes no difference how many there are."""
-        return self.most if self.most < MOST_ITEMS else max(self.least, 1)
+        return max(self.least, 1) if self.most is None else self.most
 
 
 def _comma(first: bool) -> tuple[Symbol, ...]:
@@ -127,6 +113,7 @@ class Schema:
         self._values: dict[int, Value] = {}
         self._options: dict[Value, tuple[tuple[Symbol, ...], ...]] = {}
         self._kept: list[Any] = []  # so that an identity stays one
+        self._heights: dict[int, int] = {}
         self._check(schema, "schema", 0)
         self.value = self._value(schema)
         if self._resolved(schema).get("type") != "object":
@@ -146,8 +133,8 @@ class Schema:
 
     def _expand(self, schema: Mapping[str, Any]) -> Iterator[tuple[Symbol, ...]]:
         if "enum" in schema or "const" in schema:
-            for each in schema["enum"] if "enum" in schema else [schema["const"]]:
-                yield (Literal(dumped(each)),)
+            values = [schema["const"]] if "const" in schema else schema["enum"]
+            yield (Words(tuple((text, ()) for text in sorted({dumped(each) for each in values}))),)
             return
         if "anyOf" in schema:
             for each in schema["anyOf"]:
@@ -159,13 +146,11 @@ class Schema:
 
     def _of_type(self, kind: str, schema: Mapping[str, Any]) -> tuple[Symbol, ...]:
         if kind == "object":
-            return Literal(b"{"), SPACE, self._members(schema)
+            return Opening(ord("{")), SPACE, self._members(schema)
         if kind == "array":
-            least = schema.get("minItems", 0)
-            items = Items(
-                self._value(schema.get("items", ANY)), least, schema.get("maxItems", max(MOST_ITEMS, least))
-            )
-            return Literal(b"["), SPACE, items
+            items = self._value(schema.get("items", ANY))
+            counts = schema.get("minItems", 0), schema.get("maxItems")
+            return Opening(ord("[")), SPACE, Items(items, *counts)
         literals: dict[str, tuple[Symbol, ...]] = {
             "string": STRING,
             "number": NUMBER,
@@ -219,8 +204,9 @@ class Schema:
                 raise DataError(
                     f"{place[:80]}: keyword {name[:40]!r} is not supported (known are {', '.join(KNOWN)})"
                 )
-        _check_values(schema, place)
-        self._check_ends(schema, ())
+        check_values(schema, place)
+        check_beside(schema, place)
+        self._height(schema, ())
         inner: dict[str, Any] = {name: schema[name] for name in ("items",) if name in schema}
         if isinstance(schema.get("additionalProperties"), Mapping):
             inner["additionalProperties"] = schema["additionalProperties"]
@@ -230,53 +216,23 @@ class Schema:
         for name, each in inner.items():
             self._check(each, f"{place}/{name}", depth + 1)
 
-    def _check_ends(self, schema: Any, before: tuple[int, ...]) -> None:
-        """Following choices and references something comes that is neither."""
+    def _height(self, schema: Any, before: tuple[int, ...]) -> int:
+        """Choices and references in a row until something comes that is neither."""
         if id(schema) in before:
             raise DataError("schema: a choice or a $ref leads to itself (must lead to a value)")
         if schema is True or not isinstance(schema, Mapping):
-            return
-        ahead = [self._target(schema["$ref"])] if "$ref" in schema else schema.get("anyOf", ())
-        for each in ahead:
-            self._check_ends(each, (*before, id(schema)))
+            return 0
+        if id(schema) not in self._heights:
+            listed = schema.get("anyOf")
+            ahead = listed if isinstance(listed, list) else []
+            if "$ref" in schema:
+                ahead = [self._target(schema["$ref"])]
+            too_many = len(before) > DEEPEST
+            heights = [] if too_many else [1 + self._height(each, (*before, id(schema))) for each in ahead]
+            if too_many or max(heights, default=0) > DEEPEST:
+                raise DataError(f"schema: more than {DEEPEST} choices or $ref in a row (must be fewer)")
+            self._heights[id(schema)] = max(heights, default=0)
+        return self._heights[id(schema)]
 
 
 ANY: Mapping[str, Any] = {}
-
-
-def _check_values(schema: Mapping[str, Any], place: str) -> None:
-    """The values of known keywords have the right form."""
-
-    def require(holds: bool, name: str, rule: str) -> None:
-        if not holds:
-            raise DataError(f"{place[:80]}: {name} is {str(schema[name])[:60]} (must be {rule})")
-
-    for name in ("properties", "$defs", "definitions"):
-        if name in schema:
-            require(isinstance(schema[name], Mapping), name, "an object")
-    for name in ("enum", "anyOf"):
-        if name in schema:
-            require(isinstance(schema[name], list) and bool(schema[name]), name, "a list that is not empty")
-    for name in ("minItems", "maxItems"):
-        if name in schema:
-            n = schema[name]
-            require(type(n) is int and 0 <= n <= MOST_ITEMS, name, f"an integer from 0 to {MOST_ITEMS}")
-    if "maxItems" in schema:
-        require(schema["maxItems"] >= schema.get("minItems", 0), "maxItems", "at least minItems")
-    if "type" in schema:
-        types = schema["type"]
-        listed = types if isinstance(types, list) and types else [types]
-        known = all(isinstance(kind, str) and kind in TYPES for kind in listed)
-        require(known, "type", f"one or more of {', '.join(TYPES)}")
-    if "required" in schema:
-        names, there = schema["required"], schema.get("properties", {})
-        there_are = isinstance(names, list) and all(isinstance(name, str) and name in there for name in names)
-        require(there_are, "required", "a list of names of properties")
-    if "additionalProperties" in schema:
-        require(
-            isinstance(schema["additionalProperties"], bool | Mapping), "additionalProperties", "a schema"
-        )
-
-
-def dumped(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

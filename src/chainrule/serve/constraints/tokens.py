@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.errors import ChainruleError
 from chainrule.generate.processors import Logits, Truths, only
-from chainrule.serve.constraints.grammar import STRING_REST, State, advance
+from chainrule.serve.constraints.grammar import STRING_REST, State, advance, begin
 from chainrule.serve.constraints.schema import Value
 
 REMEMBERED = 512  # states whose tokens are remembered
@@ -24,7 +24,7 @@ class TokenTree:
         self.spellings = {id: spelling for id, spelling in spellings if spelling}
         inside: list[int] = []
         others: list[int] = []
-        start = frozenset({(STRING_REST, None)})
+        start = begin(STRING_REST)
         for id, spelling in self.spellings.items():
             state = start
             for byte in spelling:
@@ -57,7 +57,7 @@ class TokenTree:
 
     def _search(self, state: State) -> Truths:
         """Most tokens can follow inside a string, whatever comes after it: they are known already."""
-        in_string = len(state) == 1 and next(iter(state))[0] is STRING_REST
+        in_string = all(stack is not None and stack.symbol is STRING_REST for stack in state)
         mask = self._inside.copy() if in_string else np.zeros(self.vocab_size, bool)
         mask[list(self._walk(self._others if in_string else self._all, state))] = True
         return mask
@@ -75,14 +75,13 @@ class JsonConstraint:
 
     def __init__(self, value: Value, tree: TokenTree) -> None:
         self.tree = tree
-        self.state: State = frozenset({(value, None)})
+        self.state: State = begin(value)
 
     def limit(self, scores: Logits) -> Logits:
         mask = self.tree.allowed(self.state)
         if not mask.any():
-            raise ChainruleError(
-                "response_format: no token of this model continues the JSON (it lacks a character)"
-            )
+            why = "it lacks a character, or the schema nests without end"
+            raise ChainruleError(f"response_format: no token of this model continues the JSON ({why})")
         return only(scores, mask)
 
     def push(self, token: int) -> None:

@@ -21,7 +21,7 @@ from chainrule.serve.api import tokens
 from chainrule.serve.api.chat import chat
 from chainrule.serve.api.completions import completion
 from chainrule.serve.api.embeddings import embedder_of, embedding_response, embedding_rows
-from chainrule.serve.api.errors import ApiError
+from chainrule.serve.api.errors import ApiError, api_error
 from chainrule.serve.api.generation import Generation, writer_of
 from chainrule.serve.api.requests import (
     Body,
@@ -35,10 +35,11 @@ from chainrule.serve.api.requests import (
 from chainrule.serve.batching import EmbeddingJob, Update, Worker
 from chainrule.serve.http.body import read_body
 from chainrule.serve.http.events import EventStream, dumped
-from chainrule.serve.http.flow import Disconnected, Flow, watched
+from chainrule.serve.http.flow import Flow, watched
 from chainrule.serve.http.gate import GONE, Gate, error_response, log_line, report
 from chainrule.serve.http.metrics import Metrics
 from chainrule.serve.http.openapi import add_document, documented
+from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Models, Served
 
 PAGE = Path(__file__).parents[1] / "page"
@@ -66,7 +67,7 @@ class Server:
 
     async def read(self, request: Request, kind: type[Any]) -> tuple[Any, Served]:
         """The body of a request and the model it names."""
-        body = parsed(kind, await read_body(request))
+        body = await asyncio.to_thread(parsed, kind, await read_body(request))
         served = self.find(body.model)
         facts = request.state.facts
         facts["model"] = served.name
@@ -100,10 +101,16 @@ class Server:
         flow: Flow[Update] = Flow()
         asked.start(flow, self.worker.wake)
         if body.stream:
-            return EventStream(flow, asked.events(flow), lambda error: self._failed(error, facts))
+            return EventStream(
+                flow,
+                asked.events(flow),
+                left=lambda error: left(error, facts),
+                failed=lambda error: failed(error, facts),
+            )
         with flow:
             async with watched(flow, request.receive):
-                return answered(await asked.whole(flow))
+                whole = await asked.whole(flow)
+        return await asyncio.to_thread(answered, whole)
 
     def _clock(self, began: float, facts: dict[str, Any]) -> Callable[[Update], None]:
         """Counts tokens and measures the time between them."""
@@ -123,18 +130,6 @@ class Server:
 
         return observe
 
-    def _failed(self, error: BaseException, facts: dict[str, Any]) -> None:
-        """A stream that ended early: its status has been sent, the log says what became of it."""
-        if isinstance(error, Disconnected | TimeoutError | OSError):
-            facts["status"], facts["finish"] = (
-                GONE,
-                "slow reader" if isinstance(error, TimeoutError) else "client left",
-            )
-            return
-        facts["error"] = str(error)
-        if not isinstance(error, ChainruleError):
-            report(error)
-
     # -- vectors and tokens --------------------------------------------------------------------------------
 
     async def embeddings(self, request: Request) -> Response:
@@ -152,18 +147,19 @@ class Server:
                 _, found = await flow.next()
         if isinstance(found, Exception):
             raise found
-        return answered(embedding_response(body, served, rows, found))
+        return await asyncio.to_thread(lambda: answered(embedding_response(body, served, rows, found)))
 
     async def tokenize(self, request: Request) -> Response:
         body, served = await self.read(request, TokenizeRequest)
-        return answered(await asyncio.to_thread(tokens.tokenize, body, served))
+        return await asyncio.to_thread(lambda: answered(tokens.tokenize(body, served)))
 
     async def detokenize(self, request: Request) -> Response:
         body, served = await self.read(request, DetokenizeRequest)
-        return answered(await asyncio.to_thread(tokens.detokenize, body, served))
+        return await asyncio.to_thread(lambda: answered(tokens.detokenize(body, served)))
 
     async def tokenizer_info(self, request: Request) -> Response:
-        return answered(tokens.tokenizer_info(self.find(request.query_params.get("model"))))
+        served = self.find(request.query_params.get("model"))
+        return await asyncio.to_thread(lambda: answered(tokens.tokenizer_info(served)))
 
     # -- about the server ----------------------------------------------------------------------------------
 
@@ -174,10 +170,27 @@ class Server:
         return answered(tokens.model_card(self.find(request.path_params["name"])))
 
     async def health(self, request: Request) -> Response:
+        if not self.worker.alive:
+            raise ApiError(
+                503, "serve: the thread that works has ended (restart the server)", code="not_working"
+            )
         return answered({"status": "ok"})
 
     async def show_metrics(self, request: Request) -> Response:
         return PlainTextResponse(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def left(error: BaseException, facts: dict[str, Any]) -> None:
+    """The client of a stream has gone: its status has been sent, the log says what became of it."""
+    facts["status"] = GONE
+    facts["finish"] = "slow reader" if isinstance(error, TimeoutError) else "client left"
+
+
+def failed(error: BaseException, facts: dict[str, Any]) -> None:
+    """A stream went wrong after its status had been sent: the log has the status of the error."""
+    facts["status"], facts["error"] = api_error(error).status, str(error)
+    if facts["status"] >= 500:
+        report(error)
 
 
 def answered(content: dict[str, Any]) -> Response:
@@ -239,7 +252,8 @@ def create_app(
     app.add_exception_handler(Exception, refuse)
     app.state.server = server
     paths = {*ROUTES, "/", "/openapi.json"}
-    return Gate(app, server.metrics, paths, api_key=api_key, hosts=hosts, log=log)
+    most = LIMITS.pending + sum(served.capacity for served in models)
+    return Gate(app, server.metrics, paths, api_key=api_key, hosts=hosts, most=most, log=log)
 
 
 def add_file(app: FastAPI, path: str, file: Path) -> None:

@@ -22,17 +22,26 @@ def dumped(content: Any) -> bytes:
 
 
 class EventStream(Response):
-    """The events of a flow, then [DONE]. What goes wrong on the way is an event with an error."""
+    """The events of a flow, then [DONE]. What goes wrong on the way is an event with an error.
+
+    `left` is told of a client that went or does not read, `failed` of what went wrong here.
+    """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, flow: Flow[Any], events: AsyncIterator[dict[str, Any]], failed: Callable[[BaseException], None]
+        self,
+        flow: Flow[Any],
+        events: AsyncIterator[dict[str, Any]],
+        *,
+        left: Callable[[BaseException], None],
+        failed: Callable[[BaseException], None],
     ) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._flow = flow
         self._events = events
+        self._left = left
         self._failed = failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,7 +63,7 @@ class EventStream(Response):
                         await write(data)
                     await write(b"", more=False)
             except (Disconnected, TimeoutError, OSError) as error:
-                self._failed(error)
+                self._left(error)
                 scope.get("state", {}).get("abort", lambda: None)()
 
     async def _lines(self) -> AsyncIterator[bytes]:

@@ -14,20 +14,22 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chainrule.serve.api.errors import ApiError, api_error
+from chainrule.serve.batching import Full
 from chainrule.serve.http.events import dumped
 from chainrule.serve.http.flow import Disconnected
 from chainrule.serve.http.metrics import Metrics
 
 GONE = 499  # what the log says of a client that has left
 OPEN = "/health"  # needs no key
+WATCHED = (OPEN, "/metrics")  # asked for all the time: always answered, logged if something is wrong
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -38,8 +40,9 @@ SECURITY = {
 
 
 def log_line(**record: Any) -> None:
-    """One JSON object on stderr."""
-    print(json.dumps(record, ensure_ascii=False, default=str), file=sys.stderr, flush=True)
+    """One JSON object on stderr, in ASCII, whatever the encoding of stderr; nothing if stderr is gone."""
+    with suppress(OSError, ValueError):
+        print(json.dumps(record, default=str), file=sys.stderr, flush=True)
 
 
 def report(error: BaseException) -> None:
@@ -48,7 +51,7 @@ def report(error: BaseException) -> None:
 
 
 class Gate:
-    """Around the app: host, key, request id, log and count."""
+    """Around the app: host, key, request id, log and count; at most `most` requests at a time."""
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Gate:
         *,
         api_key: str | None = None,
         hosts: Collection[str] = (),
+        most: int | None = None,
         log: Callable[..., None] = log_line,
     ) -> None:
         self.app = app
@@ -65,6 +69,7 @@ class Gate:
         self.paths = frozenset(paths)
         self.key = None if api_key is None else _digest(api_key.strip().encode())
         self.hosts = frozenset(host.lower() for host in hosts) | {"localhost"}
+        self.most = most
         self.log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,7 +110,7 @@ class Gate:
             status = facts.pop("status", status)
             path = scope["path"] if scope["path"] in self.paths else "other"
             self.metrics.count(path, status, seconds)
-            if path not in (OPEN, "/metrics") or status != 200:
+            if path not in WATCHED or status != 200:
                 self.log(
                     time=round(time.time(), 3), id=id, client=(scope.get("client") or ("",))[0], method=scope["method"],
                     path=scope["path"][:200], status=status, ms=round(seconds * 1000, 1), **facts,
@@ -119,7 +124,7 @@ class Gate:
             rule = "must be an address, localhost, or a name given with --allow-host"
             raise ApiError(403, f"host: {name[:100]!r} ({rule})", code="host_not_allowed")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and origin.lower().partition("://")[2] != host.lower():
             rule = "must be this server: no other site may use it"
             raise ApiError(403, f"origin: {origin[:100]!r} ({rule})", code="origin_not_allowed")
         if self.key is not None and path != OPEN and not self._has_key(headers.get("authorization", "")):
@@ -128,6 +133,8 @@ class Gate:
             raise ApiError(
                 401, f"api key: missing or wrong ({rule})", code="invalid_api_key", headers=challenge
             )
+        if self.most is not None and self.metrics.live > self.most and path not in WATCHED:
+            raise Full(f"serve: more than {self.most} requests at a time (try again later)")
 
     def _has_key(self, authorization: str) -> bool:
         """A bearer's key, or as the password of any user: so a browser can ask for it. Compared in constant time."""
@@ -136,11 +143,12 @@ class Gate:
             try:
                 given = base64.b64decode(given, validate=True).decode("latin-1").partition(":")[2]
             except (binascii.Error, ValueError):
-                given = ""
+                return False
         elif scheme.lower() != "bearer":
-            given = ""
+            return False
         assert self.key is not None
-        return hmac.compare_digest(_digest(given.strip().encode("latin-1")), self.key)
+        given = given.strip()
+        return bool(given) and hmac.compare_digest(_digest(given.encode("latin-1")), self.key)
 
 
 def error_response(error: BaseException) -> Response:

@@ -15,9 +15,15 @@ REF = "#/components/schemas/{model}"
 FAILURES = {
     "400": "refused",
     "401": "no key",
+    "403": "a name or a page of others",
     "404": "no such model",
+    "405": "not for this path",
+    "408": "the body did not come in time",
+    "413": "the body is too large",
+    "415": "the body is no JSON",
     "429": "queue is full",
     "500": "failed inside",
+    "503": "shutting down, or works no more",
 }
 
 

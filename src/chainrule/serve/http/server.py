@@ -23,18 +23,51 @@ SENT_AHEAD = 1 << 17  # bytes that a client has not taken: left to itself a syst
 
 
 class Protocol(H11Protocol):
-    """Closes connections whose first request does not come; lets the app abort one whose client does not read."""
+    """Closes connections that are too many, whose next request does not come, or whose client does not read.
+
+    The app may abort one, too.
+    """
+
+    _awaited: Any = None  # the request after which the next one is awaited
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        if len(self.connections) > LIMITS.connections:
+            transport.abort()
+            return
         self.app_state = {**self.app_state, "abort": transport.abort}
         if sock := transport.get_extra_info("socket"):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_AHEAD)
-        self.loop.call_later(LIMITS.read_seconds, self._check_begun)
+        self.loop.call_later(LIMITS.read_seconds, self._check_begun, None)
 
-    def _check_begun(self) -> None:
-        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
+    def data_received(self, data: bytes) -> None:
+        """What has come may be the beginning of a request: it must be there in time."""
+        super().data_received(data)
+        cycle: Any = self.cycle
+        if cycle is not None and cycle.response_complete and self._awaited is not cycle:
+            self._awaited = cycle
+            self.loop.call_later(LIMITS.read_seconds, self._check_begun, cycle)
+
+    def _check_begun(self, before: Any) -> None:
+        if self.cycle is before and not self.transport.is_closing():
             self.transport.close()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch_taken()
+
+    def _watch_taken(self) -> None:
+        """An answer is sent as a whole: the client must take some of it in time."""
+        if size := self.transport.get_write_buffer_size():
+            self.loop.call_later(LIMITS.write_seconds, self._check_taken, self.cycle, size)
+
+    def _check_taken(self, cycle: Any, before: int) -> None:
+        if self.cycle is not cycle and self.cycle.response_started:
+            return  # the answer was taken, or the next one would not have begun
+        if self.transport.get_write_buffer_size() < before:
+            self._watch_taken()
+        else:
+            self.transport.abort()
 
 
 class Uvicorn(uvicorn.Server):

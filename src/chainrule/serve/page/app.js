@@ -1,6 +1,7 @@
 import { models, stream } from "./client.js";
 import { build, values } from "./controls.js";
-import { append, hideTip, token } from "./tokens.js";
+import { chatPieces, completionPieces } from "./pieces.js";
+import { append, hideTip } from "./tokens.js";
 
 const $ = (id) => document.getElementById(id);
 const TOP = 5; // tokens shown in place of each
@@ -20,7 +21,7 @@ function element(name, className, text = "") {
 }
 
 // Run one request and show it in `parent`; returns its text.
-async function run(form, path, body, parent, read, trims = false) {
+async function run(form, path, body, parent, cut) {
   const began = performance.now();
   const [send, stop] = [form.querySelector("[data-send]"), form.querySelector("[data-stop]")];
   let text = "", tokens = 0, first = 0;
@@ -30,10 +31,10 @@ async function run(form, path, body, parent, read, trims = false) {
   said("waiting …");
   try {
     for await (const event of stream(path, body, running.signal)) {
-      for (const part of event.choices.flatMap(read)) {
+      for (const piece of event.choices.flatMap(cut)) {
         first ||= performance.now();
-        text += part.text;
-        for (const each of part.tokens) append(parent, token(each.token, each.logprob, each.top), trims);
+        text += piece.text;
+        append(parent, piece);
       }
       if (event.usage) tokens = event.usage.completion_tokens;
     }
@@ -50,20 +51,6 @@ async function run(form, path, body, parent, read, trims = false) {
   return text;
 }
 
-const chatParts = (choice) => [{
-  text: choice.delta.content ?? "",
-  tokens: (choice.logprobs?.content ?? []).map((t) => ({ token: t.token, logprob: t.logprob, top: t.top_logprobs })),
-}];
-
-function completionParts(choice) {
-  const found = choice.logprobs;
-  const tokens = (found?.tokens ?? []).map((text, i) => ({
-    token: text, logprob: found.token_logprobs[i],
-    top: Object.entries(found.top_logprobs[i] ?? {}).map(([token, logprob]) => ({ token, logprob })),
-  }));
-  return [{ text: choice.text, tokens }];
-}
-
 async function chat(event) {
   event.preventDefault();
   const options = values();
@@ -78,7 +65,7 @@ async function chat(event) {
   turn.scrollIntoView({ block: "end" });
   const body = { model: $("model").value, messages: talk, logprobs: true, top_logprobs: TOP, ...options };
   const mine = talk;
-  const text = await run($("chat-form"), "/v1/chat/completions", body, turn, chatParts, true);
+  const text = await run($("chat-form"), "/v1/chat/completions", body, turn, chatPieces());
   if (mine === talk) talk.push({ role: "assistant", content: text });
 }
 
@@ -89,7 +76,7 @@ async function complete(event) {
   const prompt = $("prompt").value;
   $("completion").replaceChildren(element("span", "prompt", prompt));
   const body = { model: $("model").value, prompt, logprobs: TOP, ...options };
-  await run($("complete-form"), "/v1/completions", body, $("completion"), completionParts);
+  await run($("complete-form"), "/v1/completions", body, $("completion"), completionPieces(prompt));
 }
 
 function clear() {

@@ -3,14 +3,14 @@
 const tip = document.getElementById("tip");
 const UNLIKELY = [0.5, 0.1]; // below: a light mark, a strong mark
 
-export function token(text, logprob, top) {
+function element({ text, token, logprob, top }) {
   const span = document.createElement("span");
   const p = Math.exp(logprob);
   span.className = "token";
   span.textContent = text;
   span.tabIndex = -1;
   span.dataset.heat = p < UNLIKELY[1] ? 2 : p < UNLIKELY[0] ? 1 : 0;
-  const show = () => showTip(span, text, logprob, top);
+  const show = () => showTip(span, token, logprob, top);
   span.addEventListener("mouseenter", show);
   span.addEventListener("focus", show);
   span.addEventListener("click", () => span.focus());
@@ -25,12 +25,16 @@ export function token(text, logprob, top) {
   return span;
 }
 
-// Add a token to a text; the first one is where the tab key leads, and may lose the space before an answer.
-export function append(parent, span, trims) {
-  if (!parent.querySelector(".token")) {
-    span.tabIndex = 0;
-    if (trims) span.textContent = span.textContent.trimStart();
+// Add a piece of a text: a token, or more of the one before. The first token is where the tab key leads.
+export function append(parent, piece) {
+  const before = parent.querySelector(".token:last-child");
+  if (piece.token === undefined) {
+    if (before) before.textContent += piece.text;
+    else parent.append(piece.text);
+    return;
   }
+  const span = element(piece);
+  if (!before) span.tabIndex = 0;
   parent.append(span);
 }
 
