@@ -161,7 +161,24 @@ def test_a_recurrent_model_and_numpy_have_no_pages(monkeypatch: pytest.MonkeyPat
     decoder.prefill([1, 2])
     assert decoder.pages == (0, None, PAGE, 0)
     monkeypatch.setattr(native, "available", lambda: False)
-    assert Decoder(MODEL, cache_memory=1).pages == (0, None, 0, 0)
+    assert Decoder(MODEL).pages == (0, None, 0, 0)
+    with pytest.raises(
+        ConfigError, match=r"cache_memory is 9,000 bytes \(must be left out: only the C\+\+ extension"
+    ):
+        Decoder(MODEL, cache_memory=9000)
+
+
+@pytest.mark.parametrize("change", [lambda model: None, with_both])
+def test_what_one_sequence_may_hold_fits_and_no_more(change: Any) -> None:
+    """Also if something stands before it, which takes positions too."""
+    model = make("llama", n_layer=2, n_head=4, n_kv_head=2, n_embd=32, block_size=400, vocab_size=50)
+    change(model)
+    decoder = Decoder(model, cache_memory=2 * Decoder(model).pages.bytes)
+    ids = np.resize(IDS, decoder.most_tokens + 1)
+    decoder.prefill(ids[:-1])
+    with pytest.raises(CacheFull):
+        decoder.step(ids[-1:])
+    assert decoder.most_tokens < decoder.context == Decoder(model).most_tokens
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, BYTES - 1])
