@@ -133,3 +133,18 @@ def test_a_draft_whose_caches_are_full_forgets_texts_that_are_over_first() -> No
         assert batcher.counters.accepted > before
         for each in several:
             assert each.tokens == alone(model, each.job.request).tokens
+
+
+@pytest.mark.skipif(not native.available(), reason="the extension was not built")
+def test_a_draft_whose_caches_are_full_goes_on_with_the_text_that_it_knows_best() -> None:
+    """A page for each of two texts, which both need a second one."""
+    model = writing_model(V, context=512)
+    page = caches_of(model).decoder.pages
+    draft = DraftModel(caches_of(model, slots=2, cache_memory=2 * page.bytes), V)
+    batcher = Batcher(caches_of(model, slots=2), drafter=draft)
+    several = [asked([i] * (page.positions - 14), Sampling(max_new_tokens=60, temperature=0)) for i in (1, 2)]
+    batcher.submit([each.job for each in several])
+    work(batcher)
+    assert batcher.counters.accepted > 2 * 14
+    for each in several:
+        assert each.tokens == alone(model, each.job.request).tokens

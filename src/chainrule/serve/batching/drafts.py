@@ -69,7 +69,7 @@ class DraftModel:
         """What each of its caches holds."""
 
     def guess(self, texts: Sequence[tuple[int, Job]]) -> list[list[int]]:
-        """Of texts that it has not read yet it reads some more, and guesses nothing."""
+        """Of texts that it has not read yet it reads some more, and guesses in a later step."""
         asked = [slot for slot, _ in texts]
         try:
             return self._guess(texts, asked)
@@ -86,9 +86,9 @@ class DraftModel:
         for (slot, job), count in zip(texts, counts, strict=True):
             if count:
                 self._keep(slot, min(common(self.seen[slot], job.ids), job.n_tokens - 1))
-        behind = [text for text, count in zip(texts, counts, strict=True) if count and self._behind(*text)]
-        self._catch_up(behind, asked)
-        counts = [0 if self._behind(*text) else count for text, count in zip(texts, counts, strict=True)]
+        behind = [i for i, text in enumerate(texts) if counts[i] and self._behind(*text)]
+        for i in behind:
+            counts[i] = 0
         for n in range(max(counts, default=0)):
             rows = [i for i, count in enumerate(counts) if n < count]
             slots = [texts[i][0] for i in rows]
@@ -99,6 +99,7 @@ class DraftModel:
             for i, logits in zip(rows, self._read(slots, pieces, asked), strict=True):
                 request = texts[i][1].request
                 found[i].append(request.draw(logits[0], request.tokens + found[i]))
+        self._catch_up([texts[i] for i in behind], asked)  # with the memory that the others leave
         return found
 
     def _count(self, job: Job) -> int:

@@ -13,18 +13,21 @@ class Turns:
 
     def __init__(self) -> None:
         self._requests: deque[deque[Job]] = deque()
+        self._jobs = 0  # counted here: other threads ask for it while this one changes
 
     def __len__(self) -> int:
-        return sum(map(len, self._requests))
+        return self._jobs
 
     def add(self, jobs: Sequence[Job]) -> None:
         """The jobs of one request."""
         if jobs:
             self._requests.append(deque(jobs))
+            self._jobs += len(jobs)
 
     def add_first(self, job: Job) -> None:
         """One that had its turn already."""
         self._requests.appendleft(deque([job]))
+        self._jobs += 1
 
     @property
     def first(self) -> Job | None:
@@ -38,6 +41,7 @@ class Turns:
             return False
         was_first = jobs is self._requests[0] and jobs[0] is job
         jobs.remove(job)
+        self._jobs -= 1
         if was_first:
             self._requests.rotate(-1)
         if not jobs:
@@ -48,4 +52,5 @@ class Turns:
         """Take all of them out."""
         found = [job for jobs in self._requests for job in jobs]
         self._requests.clear()
+        self._jobs = 0
         return found
