@@ -51,7 +51,7 @@ def main() -> None:
     def row(name: str, policy: Any) -> list[str]:
         reward, kl = world.reward(policy), world.kl(policy)
         numbers = (world.distance(policy, best), reward, kl, reward - args.beta * kl)
-        return [name, f"{numbers[0]:.1e}", *(f"{number:.3f}" for number in numbers[1:])]
+        return [name, f"{numbers[0]:.1e}", *(f"{number:z.3f}" for number in numbers[1:])]
 
     rows = [row("the best policy", best), row("the reference", world.policy(world.reference))]
     for name, train in methods(world, args.beta, args.steps).items():

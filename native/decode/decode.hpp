@@ -8,11 +8,20 @@ namespace chainrule {
 
 constexpr size_t PAGE = 64;  // positions of a page of the KV cache: whole panels
 
+// A page is one of `count` in a slab. Each part of a page stands beside the same part of the others, so that a head reads
+// pages that follow each other as one stream: a part of f floats, with b floats of other parts before it in a page, is at
+// slab + b · count + f · index.
+struct Page {
+    float* slab;
+    size_t index, count;
+};
+
 // The KV cache of one head of one sequence, in pages. Keys are stored in panels of 32 positions, so that a query is
-// multiplied by 32 of them at a time; values in panels of 32 features.
+// multiplied by 32 of them at a time; values in panels of 32 features. Parts of a page are the keys of a head, (PAGE /
+// PANEL, D, PANEL), and then each panel of its values, (PAGE, PANEL).
 struct Cache {
-    float* const* pages;
-    size_t offset;  // in each page, of the head's keys (PAGE / PANEL, D, PANEL), then values (D / PANEL, PAGE, PANEL)
+    const Page* pages;
+    size_t before;  // floats of all parts before the keys of this head
 };
 
 // The score of a query at position p for the key at s is scale q·k + bias_s[longest - 1 - (p - s)]: a bias for each

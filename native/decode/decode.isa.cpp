@@ -26,16 +26,21 @@ void finish(float* y_rp, size_t ldy, float* product_rp, const float* bias_p, Act
         }
 }
 
-float* keys_in(Cache cache, size_t page) { return cache.pages[page] + cache.offset; }
-float* values_in(Cache cache, size_t page, size_t D) { return cache.pages[page] + cache.offset + PAGE * D; }
+float* part(const Page& page, size_t before, size_t floats) {
+    return page.slab + before * page.count + floats * page.index;
+}
+float* keys_in(Cache cache, size_t page, size_t D) { return part(cache.pages[page], cache.before, PAGE * D); }
+float* values_in(Cache cache, size_t page, size_t D, size_t d) {  // the panel of feature d
+    return part(cache.pages[page], cache.before + PAGE * (D + d), PAGE * PANEL);
+}
 
 void remember(Cache cache, const float* key_d, const float* value_d, size_t position, size_t D) {
     const size_t page = position / PAGE, place = position % PAGE;
-    float* keys = keys_in(cache, page) + place / PANEL * PANEL * D + place % PANEL;
-    float* values = values_in(cache, page, D) + place * PANEL;
-    for (size_t d = 0; d < D; ++d) {
-        keys[d * PANEL] = key_d[d];
-        values[d / PANEL * PAGE * PANEL + d % PANEL] = value_d[d];
+    float* keys = keys_in(cache, page, D) + place / PANEL * PANEL * D + place % PANEL;
+    for (size_t d = 0; d < D; ++d) keys[d * PANEL] = key_d[d];
+    for (size_t d = 0; d < D; d += PANEL) {
+        float* values = values_in(cache, page, D, d) + place * PANEL;
+        for (size_t i = d; i < D && i < d + PANEL; ++i) values[i - d] = value_d[i];
     }
 }
 
@@ -72,12 +77,12 @@ void attend(float* out, const float* q, float* scratch, Cache cache, Scores scor
         for (size_t s = 0; s < sees(r); ++s) scores_rs[r * S + s] = bias_s[s];
     }
     for (size_t s = 0; s < S; s += PANEL)
-        panels.accumulate(scores_rs + s, S, q_rd, W, keys_in(cache, s / PAGE) + s % PAGE * D, R, D);
+        panels.accumulate(scores_rs + s, S, q_rd, W, keys_in(cache, s / PAGE, D) + s % PAGE * D, R, D);
     float total[QUERIES];
     for (size_t r = 0; r < R; ++r) total[r] = seen ? softmax(scores_rs + r * S, sees(r), S) : 1;
-    for (size_t s = 0; s < seen; s += PAGE)
-        for (size_t d = 0; d < D; d += PANEL)
-            panels.accumulate(mixed_rd + d, W, scores_rs + s, S, values_in(cache, s / PAGE, D) + d * PAGE, R,
+    for (size_t d = 0; d < D; d += PANEL)
+        for (size_t s = 0; s < seen; s += PAGE)
+            panels.accumulate(mixed_rd + d, W, scores_rs + s, S, values_in(cache, s / PAGE, D, d), R,
                               seen - s < PAGE ? seen - s : PAGE);
     for (size_t r = 0; r < R; ++r) {
         const size_t t = (first + r) / G, h = (first + r) % G;

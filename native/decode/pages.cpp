@@ -6,63 +6,100 @@
 namespace chainrule {
 namespace {
 
+constexpr size_t SLAB = 32;  // pages of a slab at most
+
 size_t pages_of(size_t positions) { return (positions + PAGE - 1) / PAGE; }
 
 }  // namespace
+
+size_t Pages::add_layer(size_t heads, size_t D) {
+    const size_t before = floats_;
+    for (size_t h = 0; h < heads; ++h) {
+        parts_.push_back(PAGE * D);
+        parts_.insert(parts_.end(), whole_panels(D) / PANEL, PAGE * PANEL);
+    }
+    floats_ += heads * PAGE * (D + whole_panels(D));
+    return before;
+}
 
 void Pages::reserve(const std::vector<Span>& spans) {
     if (!floats_) return;
     size_t needed = 0;
     for (const Span& span : spans) {
         truncate(span.sequence, span.kept);
-        const std::vector<float*>& table = tables_[span.sequence];
-        const size_t end = pages_of(span.end);
-        needed += end - std::min(end, table.size());
-        for (size_t i = span.first / PAGE; i < std::min(end, table.size()); ++i) needed += users_.at(table[i]) > 1;
+        const std::vector<size_t>& numbers = tables_[span.sequence].numbers;
+        needed += pages_of(span.end) - numbers.size();
+        for (size_t i = span.first / PAGE; i < numbers.size(); ++i) needed += users_[numbers[i]] > 1;
     }
     if (limit() && held() + needed > limit())
         throw OutOfPages(std::to_string(needed) + " pages are needed, " + std::to_string(limit() - held()) + " of " +
                          std::to_string(limit()) + " are free");
-    while (free_.size() < needed) {  // before anything is taken: the system may have no memory
-        memory_.push_back(std::make_unique<Scratch>(floats_));
-        free_.push_back(memory_.back()->data());
-    }
+    while (free_.size() < needed) make(needed - free_.size());  // now: the system may have no memory
     for (const Span& span : spans) {
-        std::vector<float*>& table = tables_[span.sequence];
-        for (size_t i = span.first / PAGE; i < table.size(); ++i)
-            if (users_.at(table[i]) > 1) {
-                float* own = take();
-                std::copy_n(table[i], floats_, own);
-                drop(table[i]);
-                table[i] = own;
-            }
-        while (table.size() < pages_of(span.end)) table.push_back(take());
+        Table& table = tables_[span.sequence];
+        for (size_t i = span.first / PAGE; i < table.numbers.size(); ++i) {
+            const size_t shared = table.numbers[i];
+            if (users_[shared] == 1) continue;
+            table.numbers[i] = take(table);
+            table.pages[i] = made_[table.numbers[i]];
+            copy(table.pages[i], made_[shared]);
+            drop(shared);
+        }
+        while (table.numbers.size() < pages_of(span.end)) add(table, take(table));
     }
 }
 
 void Pages::share(size_t from, size_t to, size_t positions) {
     truncate(to, 0);
-    const std::vector<float*>& source = tables_[from];
-    tables_[to].assign(source.begin(), source.begin() + std::min(pages_of(positions), source.size()));
-    for (float* page : tables_[to]) ++users_.at(page);
+    const std::vector<size_t>& numbers = tables_[from].numbers;
+    for (size_t i = 0; i < std::min(pages_of(positions), numbers.size()); ++i) {
+        ++users_[numbers[i]];
+        add(tables_[to], numbers[i]);
+    }
 }
 
 void Pages::truncate(size_t sequence, size_t positions) {
-    std::vector<float*>& table = tables_[sequence];
-    for (; table.size() > pages_of(positions); table.pop_back()) drop(table.back());
+    Table& table = tables_[sequence];
+    for (; table.numbers.size() > pages_of(positions); table.numbers.pop_back(), table.pages.pop_back())
+        drop(table.numbers.back());
 }
 
-float* Pages::take() {
-    float* page = free_.back();
-    free_.pop_back();
-    users_[page] = 1;
-    return page;
+// Slabs grow with the pages in use, so that few texts take little memory.
+void Pages::make(size_t count) {
+    size_t slab = std::min(SLAB, std::max(count, made_.size()));
+    if (limit()) slab = std::min(slab, limit() - made_.size());
+    memory_.push_back(std::make_unique<Scratch>(slab * floats_));
+    for (size_t i = 0; i < slab; ++i) {
+        free_.insert(made_.size());
+        made_.push_back({memory_.back()->data(), i, slab});
+    }
+    users_.resize(made_.size());
 }
 
-void Pages::drop(float* page) {
-    if (--users_.at(page)) return;
-    users_.erase(page);
-    free_.push_back(page);
+void Pages::add(Table& table, size_t number) {
+    table.numbers.push_back(number);
+    table.pages.push_back(made_[number]);
+}
+
+size_t Pages::take(const Table& table) {
+    auto found = table.numbers.empty() ? free_.end() : free_.find(table.numbers.back() + 1);
+    const size_t number = found == free_.end() ? *free_.begin() : *found;
+    free_.erase(number);
+    users_[number] = 1;
+    return number;
+}
+
+void Pages::drop(size_t number) {
+    if (!--users_[number]) free_.insert(number);
+}
+
+void Pages::copy(const Page& to, const Page& from) const {
+    size_t before = 0;
+    for (const size_t floats : parts_) {
+        std::copy_n(from.slab + before * from.count + floats * from.index, floats,
+                    to.slab + before * to.count + floats * to.index);
+        before += floats;
+    }
 }
 
 }  // namespace chainrule

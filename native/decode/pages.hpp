@@ -3,8 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <stdexcept>
-#include <unordered_map>
 #include <vector>
 
 #include "decode/decode.hpp"
@@ -25,15 +25,10 @@ class Pages {
 public:
     explicit Pages(size_t sequences, size_t bytes = 0) : limit_bytes_(bytes), tables_(sequences) {}
 
-    // Space in each page for a layer; returns where it begins. No page has been taken yet.
-    size_t add_layer(size_t heads, size_t D) {
-        const size_t offset = floats_;
-        floats_ += heads * head_floats(D);
-        return offset;
-    }
-    static size_t head_floats(size_t D) { return PAGE * (D + whole_panels(D)); }
+    // Space in each page for a layer; returns the floats of those before it. No page has been taken yet.
+    size_t add_layer(size_t heads, size_t D);
 
-    float* const* of(size_t sequence) const { return tables_[sequence].data(); }
+    const Page* of(size_t sequence) const { return tables_[sequence].pages.data(); }
     size_t sequences() const { return tables_.size(); }
     void grow(size_t sequences) { tables_.resize(sequences); }
 
@@ -43,18 +38,27 @@ public:
     void share(size_t from, size_t to, size_t positions);   // the first positions of a sequence, for another one too
     void truncate(size_t sequence, size_t positions);       // forget what comes after them
 
-    size_t held() const { return users_.size(); }           // pages that a sequence uses
+    size_t held() const { return made_.size() - free_.size(); }  // pages that a sequence uses
     size_t page_bytes() const { return floats_ * sizeof(float); }
     size_t limit() const { return limit_bytes_ && floats_ ? limit_bytes_ / page_bytes() : 0; }  // pages; 0 for no limit
 
 private:
-    float* take();
-    void drop(float* page);
+    struct Table {  // the pages of a sequence: their numbers, and where they are
+        std::vector<size_t> numbers;
+        std::vector<Page> pages;
+    };
+    void make(size_t count);  // more free pages, at least this many
+    void add(Table& table, size_t number);
+    size_t take(const Table& table);  // the page after its last one, if that is free
+    void drop(size_t number);
+    void copy(const Page& to, const Page& from) const;
 
     size_t floats_ = 0, limit_bytes_;
-    std::vector<std::vector<float*>> tables_;        // the pages of each sequence
-    std::unordered_map<float*, size_t> users_;       // how many sequences use a page
-    std::vector<float*> free_;
+    std::vector<size_t> parts_;   // floats of each part of a page
+    std::vector<Table> tables_;
+    std::vector<Page> made_;      // all pages
+    std::vector<size_t> users_;   // how many sequences use each
+    std::set<size_t> free_;       // numbers of those without a user
     std::vector<std::unique_ptr<Scratch>> memory_;
 };
 

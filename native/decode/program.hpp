@@ -71,17 +71,17 @@ struct Prefix {
 class KVCache {
 public:
     KVCache(Pages& pages, size_t heads, size_t D, Prefix prefix = {})
-        : D(D), prefix(prefix), pages_(pages), offset_(pages.add_layer(heads, D)) {}
+        : D(D), prefix(prefix), pages_(pages), before_(pages.add_layer(heads, D)) {}
     const size_t D;
     const Prefix prefix;
 
     Cache at(size_t sequence, size_t head) const {
-        return {pages_.of(sequence), offset_ + head * Pages::head_floats(D)};
+        return {pages_.of(sequence), before_ + head * PAGE * (D + whole_panels(D))};
     }
 
 private:
     const Pages& pages_;
-    const size_t offset_;
+    const size_t before_;
 };
 
 // The state of all sequences in one recurrent layer: h, and of an LSTM c, each padded with zeros to whole panels.

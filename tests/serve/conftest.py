@@ -52,7 +52,7 @@ class Serving:
 
     @property
     def server(self) -> Any:
-        return self.app.server
+        return self.app.app.state.server
 
     def post(self, path: str, **body: Any) -> Any:
         """The answer to a request that is all right."""

@@ -6,15 +6,24 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy.typing as npt
 
 from chainrule import io
+from chainrule.autograd.stored import StoredParam
 from chainrule.data import CHOSEN, Columns
 from chainrule.doctor.nonfinite import broken
-from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, DataError, kind_of
+from chainrule.errors import (
+    ChainruleError,
+    ChainruleWarning,
+    CheckpointError,
+    DataError,
+    FormatError,
+    kind_of,
+)
 from chainrule.io import loading
 from chainrule.io.hf import pretrained
 from chainrule.io.hf.architectures import family_name, to_opened
@@ -103,6 +112,7 @@ def open_model(path: str | os.PathLike[str], *, to_decode: bool = False) -> Load
         assert found.tokenizer is not None
         loaded = Loaded(found.to_decode() if to_decode else found.load(), found.tokenizer, None)
     if is_stored(loaded.model):  # says so when they are read
+        _say_where(loaded.model, path)
         return loaded
     if entry := broken(loaded.model):
         raise CheckpointError(
@@ -110,6 +120,20 @@ def open_model(path: str | os.PathLike[str], *, to_decode: bool = False) -> Load
             "checkpoint, or train again with a smaller lr)"
         )
     return loaded
+
+
+def _say_where(model: Model, path: str | os.PathLike[str]) -> None:
+    """What is wrong with a weight that is still in its file is said of this path."""
+
+    def told(read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except FormatError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+
+    for _, param in model.named_parameters():
+        if isinstance(param, StoredParam) and param.read is not None:
+            param.read = partial(told, param.read)
 
 
 def load_vectors(path: str | os.PathLike[str]) -> tuple[list[str], npt.NDArray[Any]]:

@@ -8,7 +8,7 @@ import pytest
 import chainrule as cr
 from chainrule.errors import CheckpointError, ConfigError
 from chainrule.models import tuning
-from chainrule.models.tuning import Adapters, BitFit, BottleneckAdapter, LoRA, Method, Prefix
+from chainrule.models.tuning import Adapters, BitFit, BottleneckAdapter, LoRA, Method, Prefix, Prompt
 from tests.models.tuning.families import descend, made, outputs
 
 
@@ -99,3 +99,18 @@ def test_a_merged_adapter_is_taken_out_before_another_comes() -> None:
             layer.merge()
     tuning.strip(model)
     np.testing.assert_array_equal(outputs(model, "gpt"), outputs(made("gpt"), "gpt"))
+
+
+@pytest.mark.parametrize("method", [LoRA(rank=2, tokens=(9, 10)), Prompt(length=2, tokens=(10,))])
+def test_rows_of_tokens_are_swapped_with_their_adapter(method: Method) -> None:
+    model = made("gpt")
+    before = outputs(model, "gpt")
+    adapters = Adapters(model)
+    adapters.add("rows", method)
+    adapters.add("other", LoRA(rank=1))
+    descend(adapters.use("rows"), "gpt")
+    learned = outputs(adapters.use("rows"), "gpt")
+    assert (learned != before).any()
+    np.testing.assert_array_equal(outputs(adapters.use(None), "gpt"), before)
+    np.testing.assert_array_equal(outputs(adapters.use("other"), "gpt"), before)
+    np.testing.assert_array_equal(outputs(adapters.use("rows"), "gpt"), learned)

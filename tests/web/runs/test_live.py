@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,8 @@ def test_a_stream_of_events_shows_a_run_that_is_there(runs: Path) -> None:
     async def first() -> list[str]:
         return [e async for e in events(Gone(), runs / "one", "one", Trainings(runs))]
 
-    (event,) = asyncio.run(first())
+    with ThreadPoolExecutor(1) as thread:  # a browser of other tests has an event loop in this one
+        (event,) = thread.submit(lambda: asyncio.run(first())).result()
     assert event.startswith("data: ") and event.endswith("\n\n")
     shown = json.loads(event[6:])
     assert shown["step"] == 12 and shown["there"] and shown["process"] is None

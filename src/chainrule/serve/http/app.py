@@ -238,9 +238,8 @@ def create_app(
     app.add_exception_handler(HTTPException, http_error)
     app.add_exception_handler(Exception, refuse)
     app.state.server = server
-    gate = Gate(app, server.metrics, {*ROUTES, "/", "/openapi.json"}, api_key=api_key, hosts=hosts, log=log)
-    gate.server = server  # type: ignore[attr-defined]
-    return gate
+    paths = {*ROUTES, "/", "/openapi.json"}
+    return Gate(app, server.metrics, paths, api_key=api_key, hosts=hosts, log=log)
 
 
 def add_file(app: FastAPI, path: str, file: Path) -> None:
