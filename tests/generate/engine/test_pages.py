@@ -10,6 +10,7 @@ import pytest
 from chainrule import native
 from chainrule.errors import CacheFull, ConfigError
 from chainrule.generate import Decoder
+from chainrule.generate.engine.plan import Plan
 from chainrule.models import Llama, LlamaConfig, make
 from tests.generate.engine.test_decoder import model_of, with_both
 
@@ -104,6 +105,26 @@ def test_a_shared_page_needs_another_when_it_is_written_to() -> None:
         decoder.step([4], [1])
     decoder.reset(0)
     assert (decoder.step([4], [1])[0] == alone([*IDS[:9], 4])).all()
+
+
+@pytest.mark.parametrize("writers", [2, 3])
+def test_the_last_writer_of_a_shared_page_keeps_it(writers: int) -> None:
+    """So that as many pages as writers are enough when all of them write at once."""
+    decoder = Decoder(MODEL, batch=writers, cache_memory=writers * BYTES)
+    decoder.prefill(IDS[:10], [0])
+    for copy in range(1, writers):
+        decoder.copy(0, copy)
+    logits = decoder.step(range(writers))
+    assert decoder.pages[:2] == (writers, 0)
+    for i in range(writers):
+        assert (logits[i] == alone([*IDS[:10], i])).all()
+
+
+def test_memory_of_less_than_a_page_is_no_memory_rather_than_any() -> None:
+    engine = Plan(MODEL).open(1, BYTES - 1)
+    one, result = np.ones(1, np.int64), np.empty((1, 50), np.float32)
+    with pytest.raises(native.kernels().OutOfPages, match="1 pages are needed, 0 of 0 are free"):
+        engine.run(result, np.ones(1, np.int32), 0 * one, one, 0 * one)
 
 
 @pytest.mark.parametrize("seed", range(6))
