@@ -70,9 +70,10 @@ class DraftModel:
 
     def guess(self, texts: Sequence[tuple[int, Job]]) -> list[list[int]]:
         """Of texts that it has not read yet it reads some more, and guesses in a later step."""
-        asked = [slot for slot, _ in texts]
+        counts = [self._count(job) for _, job in texts]
+        asked = [slot for (slot, _), count in zip(texts, counts, strict=True) if count]
         try:
-            return self._guess(texts, asked)
+            return self._guess(texts, counts, asked)
         except CacheFull:
             self._evict(asked)
         except Exception:  # the caches may hold anything
@@ -80,9 +81,10 @@ class DraftModel:
                 self._keep(slot, 0)
         return [[] for _ in texts]
 
-    def _guess(self, texts: Sequence[tuple[int, Job]], asked: Sequence[int]) -> list[list[int]]:
+    def _guess(
+        self, texts: Sequence[tuple[int, Job]], counts: list[int], asked: Sequence[int]
+    ) -> list[list[int]]:
         found: list[list[int]] = [[] for _ in texts]
-        counts = [self._count(job) for _, job in texts]
         for (slot, job), count in zip(texts, counts, strict=True):
             if count:
                 self._keep(slot, min(common(self.seen[slot], job.ids), job.n_tokens - 1))
@@ -138,7 +140,7 @@ class DraftModel:
             self._keep(min(held, key=lambda slot: len(self.seen[slot])), 0)
 
     def _read(self, slots: Sequence[int], pieces: Sequence[list[int]], asked: Sequence[int]) -> list[Logits]:
-        """Read a piece for each slot; if the caches are full, what is not being written makes way."""
+        """Read a piece for each slot; if the caches are full, texts for which nothing is guessed make way."""
         every = [False] * len(slots)
         try:
             rows = self.caches.read(pieces, slots, every)
