@@ -9,6 +9,7 @@ from chainrule.errors import ConfigError
 from chainrule.serve.memory import Memory
 from chainrule.serve.models import Served
 from chainrule.text import CharTokenizer
+from tests.generate.test_requests import model_of
 from tests.serve.conftest import LETTERS, Serving, char_model, writing_model
 
 TOKEN = 4 * 2 * (16 + 32)  # bytes of a token in the cache of the model of these tests: 2 heads of 16
@@ -37,6 +38,14 @@ def test_a_draft_has_its_share_of_the_memory() -> None:
     assert writer is not None and writer.drafter is not None and served.memory is not None
     assert [c.decoder.pages.free for c in (writer.caches, writer.drafter.caches)] == [3, 3]  # type: ignore[attr-defined]
     assert served.memory.caches == 6 * PAGE and served.context == 3 * 64
+
+
+@pytest.mark.parametrize(
+    ("model", "draft"), [("gpt", "lstm"), ("lstm", "gpt"), ("gpt", "bigram"), ("bigram", "gpt")]
+)
+def test_a_model_or_draft_that_cannot_go_back_is_refused(model: str, draft: str) -> None:
+    with pytest.raises(ConfigError, match=r"must be (for )?a transformer"):
+        Served("x", model_of(model), char_model().tokenizer, cache_memory=1 << 20, draft=model_of(draft))
 
 
 def test_a_text_that_never_fits_the_memory_is_refused_at_once() -> None:

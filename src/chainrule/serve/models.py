@@ -63,7 +63,7 @@ class Served:
         slots: int = 8,
         queue: int = 64,
         cache_memory: int | None = None,
-        draft: LanguageModel | str | None = None,
+        draft: Any = None,
     ) -> None:
         """`draft` is a smaller model with the same tokens, or `LOOKUP`."""
         self.name = name
@@ -82,8 +82,10 @@ class Served:
             caches = caches_of(model, weights, slots, cache_memory=ours)
             if draft is not None and not caches.rewinds:
                 raise ConfigError(f"serve: a draft for {kind_of(model)} (must be for a transformer)")
-            drafter: Drafter | None = NgramLookup() if draft is not None else None
-            if isinstance(draft, LanguageModel):
+            drafter: Drafter | None = None
+            if draft == LOOKUP:
+                drafter = NgramLookup()
+            elif draft is not None:
                 drafter = DraftModel(caches_of(draft, weights, slots, cache_memory=its), caches.vocab_size)
             self.writer = Batcher(caches, queue, drafter)
             self.context, self.vocab_size = caches.context, caches.vocab_size
@@ -210,8 +212,6 @@ def load_models(
     if draft not in (None, LOOKUP):
         tell(draft)
         small = open_model(draft, to_decode=True).model
-        if not isinstance(small, LanguageModel):
-            raise ConfigError(f"serve: a draft that is {kind_of(small)} (must be a transformer that writes)")
     found = []
     for each in paths:
         tell(each.name)
