@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 
 namespace chainrule {
 namespace {
@@ -24,14 +25,16 @@ size_t Pages::add_layer(size_t heads, size_t D) {
 
 void Pages::reserve(const std::vector<Span>& spans) {
     if (!floats_) return;
+    for (const Span& span : spans) truncate(span.sequence, span.kept);
     size_t needed = 0;
+    std::unordered_map<size_t, size_t> copies;  // of shared pages: the last of their users keeps the page itself
     for (const Span& span : spans) {
-        truncate(span.sequence, span.kept);
         const std::vector<size_t>& numbers = tables_[span.sequence].numbers;
         needed += pages_of(span.end) - numbers.size();
-        for (size_t i = span.first / PAGE; i < numbers.size(); ++i) needed += users_[numbers[i]] > 1;
+        for (size_t i = span.first / PAGE; i < numbers.size(); ++i)
+            if (users_[numbers[i]] > copies[numbers[i]] + 1) ++copies[numbers[i]], ++needed;
     }
-    if (limit() && held() + needed > limit())
+    if (limited() && held() + needed > limit())
         throw OutOfPages(std::to_string(needed) + " pages are needed, " + std::to_string(limit() - held()) + " of " +
                          std::to_string(limit()) + " are free");
     while (free_.size() < needed) make(needed - free_.size());  // now: the system may have no memory
@@ -67,7 +70,7 @@ void Pages::truncate(size_t sequence, size_t positions) {
 // Slabs grow with the pages in use, so that few texts take little memory.
 void Pages::make(size_t count) {
     size_t slab = std::min(SLAB, std::max(count, made_.size()));
-    if (limit()) slab = std::min(slab, limit() - made_.size());
+    if (limited()) slab = std::min(slab, limit() - made_.size());
     memory_.push_back(std::make_unique<Scratch>(slab * floats_));
     for (size_t i = 0; i < slab; ++i) {
         free_.insert(made_.size());

@@ -40,7 +40,8 @@ public:
 
     size_t held() const { return made_.size() - free_.size(); }  // pages that a sequence uses
     size_t page_bytes() const { return floats_ * sizeof(float); }
-    size_t limit() const { return limit_bytes_ && floats_ ? limit_bytes_ / page_bytes() : 0; }  // pages; 0 for no limit
+    bool limited() const { return limit_bytes_ && floats_; }
+    size_t limit() const { return limited() ? limit_bytes_ / page_bytes() : 0; }  // pages, if their number is limited
 
 private:
     struct Table {  // the pages of a sequence: their numbers, and where they are

@@ -18,8 +18,10 @@ from chainrule.models import LanguageModel, Model, NGram
 from chainrule.models.bert.heads import body_of
 from chainrule.runs.load import open_model
 from chainrule.serve.batching import Batcher, Embedder, caches_of
+from chainrule.serve.batching.caches import DecoderCaches
 from chainrule.serve.batching.drafts import Drafter, DraftModel, NgramLookup
 from chainrule.serve.constraints.tokens import TokenTree
+from chainrule.serve.memory import Memory, memory_of, shares
 from chainrule.text import Tokenizer
 from chainrule.text.chat.formats import FORMATS, Renderer
 from chainrule.text.chat.roles import own_format
@@ -61,20 +63,34 @@ class Served:
         slots: int = 8,
         queue: int = 64,
         cache_memory: int | None = None,
-        drafter: Callable[[int], Drafter] | None = None,
+        draft: Any = None,
     ) -> None:
+        """`draft` is a smaller model with the same tokens, or `LOOKUP`."""
         self.name = name
         self.tokenizer = tokenizer
         self.created = int(time.time())
         self.writer: Batcher | None = None
         self.embedder: Embedder | None = None
         self.width = 0
+        self.memory: Memory | None = None
+        """Of weights and caches; None if nothing is known of it."""
         if isinstance(model, LanguageModel | NGram):
-            caches = caches_of(model, weights, slots, cache_memory=cache_memory)
-            if drafter and not caches.rewinds:
+            decoders = [each for each in (model, draft) if isinstance(each, LanguageModel)]
+            ours = its = cache_memory
+            if cache_memory is not None and len(decoders) == 2:
+                ours, its = shares(cache_memory, *decoders)
+            caches = caches_of(model, weights, slots, cache_memory=ours)
+            if draft is not None and not caches.rewinds:
                 raise ConfigError(f"serve: a draft for {kind_of(model)} (must be for a transformer)")
-            self.writer = Batcher(caches, queue, drafter(caches.vocab_size) if drafter else None)
+            drafter: Drafter | None = None
+            if draft == LOOKUP:
+                drafter = NgramLookup()
+            elif draft is not None:
+                drafter = DraftModel(caches_of(draft, weights, slots, cache_memory=its), caches.vocab_size)
+            self.writer = Batcher(caches, queue, drafter)
             self.context, self.vocab_size = caches.context, caches.vocab_size
+            if isinstance(caches, DecoderCaches):
+                self.memory = memory_of(decoders, weights, slots, caches.context, cache_memory)
         elif (body := body_of(model)) is not None:
             self.embedder = Embedder(model, tokenizer, queue)
             self.context, self.vocab_size = int(body.config.block_size), int(body.config.vocab_size)
@@ -197,17 +213,14 @@ def load_models(
 ) -> Models:
     """Read the models; `draft` is ngram, or the path of a smaller model with the same tokens."""
     check_format(weights)
-    drafter: Callable[[int], Drafter] | None = None
-    if draft == LOOKUP:
-        drafter = lambda vocab_size: NgramLookup()  # noqa: E731
-    elif draft is not None:
+    small: Any = draft
+    if draft not in (None, LOOKUP):
         tell(draft)
         small = open_model(draft, to_decode=True).model
-        drafter = lambda vocab_size: DraftModel(caches_of(small, weights, slots), vocab_size)  # type: ignore[arg-type]  # noqa: E731
     found = []
     for each in paths:
         tell(each.name)
         model, tokenizer, _ = open_model(each.path, to_decode=True)
         sizes: dict[str, Any] = {"slots": slots, "queue": queue, "cache_memory": cache_memory}
-        found.append(Served(each.name, model, tokenizer, weights=weights, drafter=drafter, **sizes))
+        found.append(Served(each.name, model, tokenizer, weights=weights, draft=small, **sizes))
     return Models(found)

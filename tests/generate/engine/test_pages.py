@@ -10,6 +10,7 @@ import pytest
 from chainrule import native
 from chainrule.errors import CacheFull, ConfigError
 from chainrule.generate import Decoder
+from chainrule.generate.engine.plan import Plan
 from chainrule.models import Llama, LlamaConfig, make
 from tests.generate.engine.test_decoder import model_of, with_both
 
@@ -106,6 +107,26 @@ def test_a_shared_page_needs_another_when_it_is_written_to() -> None:
     assert (decoder.step([4], [1])[0] == alone([*IDS[:9], 4])).all()
 
 
+@pytest.mark.parametrize("writers", [2, 3])
+def test_the_last_writer_of_a_shared_page_keeps_it(writers: int) -> None:
+    """So that as many pages as writers are enough when all of them write at once."""
+    decoder = Decoder(MODEL, batch=writers, cache_memory=writers * BYTES)
+    decoder.prefill(IDS[:10], [0])
+    for copy in range(1, writers):
+        decoder.copy(0, copy)
+    logits = decoder.step(range(writers))
+    assert decoder.pages[:2] == (writers, 0)
+    for i in range(writers):
+        assert (logits[i] == alone([*IDS[:10], i])).all()
+
+
+def test_memory_of_less_than_a_page_is_no_memory_rather_than_any() -> None:
+    engine = Plan(MODEL).open(1, BYTES - 1)
+    one, result = np.ones(1, np.int64), np.empty((1, 50), np.float32)
+    with pytest.raises(native.kernels().OutOfPages, match="1 pages are needed, 0 of 0 are free"):
+        engine.run(result, np.ones(1, np.int32), 0 * one, one, 0 * one)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_any_order_of_events_gives_the_bits_of_each_text_alone(seed: int) -> None:
     rng, batch = np.random.default_rng(seed), 5
@@ -161,7 +182,24 @@ def test_a_recurrent_model_and_numpy_have_no_pages(monkeypatch: pytest.MonkeyPat
     decoder.prefill([1, 2])
     assert decoder.pages == (0, None, PAGE, 0)
     monkeypatch.setattr(native, "available", lambda: False)
-    assert Decoder(MODEL, cache_memory=1).pages == (0, None, 0, 0)
+    assert Decoder(MODEL).pages == (0, None, 0, 0)
+    with pytest.raises(
+        ConfigError, match=r"cache_memory is 9,000 bytes \(must be left out: only the C\+\+ extension"
+    ):
+        Decoder(MODEL, cache_memory=9000)
+
+
+@pytest.mark.parametrize("change", [lambda model: None, with_both])
+def test_what_one_sequence_may_hold_fits_and_no_more(change: Any) -> None:
+    """Also if something stands before it, which takes positions too."""
+    model = make("llama", n_layer=2, n_head=4, n_kv_head=2, n_embd=32, block_size=400, vocab_size=50)
+    change(model)
+    decoder = Decoder(model, cache_memory=2 * Decoder(model).pages.bytes)
+    ids = np.resize(IDS, decoder.most_tokens + 1)
+    decoder.prefill(ids[:-1])
+    with pytest.raises(CacheFull):
+        decoder.step(ids[-1:])
+    assert decoder.most_tokens < decoder.context == Decoder(model).most_tokens
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, BYTES - 1])

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from chainrule.errors import CacheFull, ChainruleError
 from chainrule.generate import Request, Sampling, run, session
 from chainrule.generate.requests import token_score
-from chainrule.serve.batching import Batcher, Full, Job, Update, caches_of
+from chainrule.serve.batching import Batcher, Full, Job, Update, caches_of, prefixes
 from chainrule.serve.batching import batcher as batching
-from chainrule.serve.batching.batcher import common
 from chainrule.serve.batching.drafts import DraftModel, NgramLookup
 from tests.generate.test_requests import model_of
 from tests.serve.conftest import writing_model
@@ -111,7 +110,7 @@ def test_any_company_leaves_a_request_its_tokens(
     with pytest.MonkeyPatch.context() as patch:
         for constant in ("ROWS", "ROWS_ALONE"):
             patch.setattr(batching, constant, rows)
-        patch.setattr(batching, "LEAST_SHARED", 2)
+        patch.setattr(prefixes, "LEAST_SHARED", 2)
         for step in range(21):
             batcher.submit([each.job for when, each in found if when == step])
             if batcher.busy:
@@ -172,7 +171,7 @@ def test_a_known_beginning_is_not_read_again() -> None:
 
 
 def test_texts_with_one_prompt_read_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "LEAST_SHARED", 2)
+    monkeypatch.setattr(prefixes, "LEAST_SHARED", 2)
     monkeypatch.setattr(batching, "ROWS_ALONE", 3)
     batcher = Batcher(caches_of(cached("gpt"), slots=3))
     several = [asked([1, 2, 3, 4, 5, 6], Sampling(max_new_tokens=1, seed=i)) for i in range(3)]
@@ -243,17 +242,92 @@ def test_full_caches_let_the_last_wait_and_change_no_text() -> None:
         assert each.updates[-1].finish and each.tokens == alone(model, each.job.request).tokens
 
 
-def test_one_that_never_fits_is_refused_alone() -> None:
-    model, caches, page = tight(2, 1)
+def test_one_that_never_fits_is_refused_before_it_harms_others() -> None:
+    model, caches, page = tight(2, 2)
     batcher = Batcher(caches)
-    large, small = (
-        asked([1] * (2 * page), Sampling(max_new_tokens=2)),
-        asked([2] * 3, Sampling(max_new_tokens=2)),
-    )
-    batcher.submit([large.job, small.job])
+    fits = asked([1] * page, Sampling(max_new_tokens=page + 1))
+    batcher.submit([fits.job])
+    for prompt, new in ((page, page + 2), (2 * page + 1, 0)):
+        large = asked([2] * prompt, Sampling(max_new_tokens=new))
+        with pytest.raises(
+            ChainruleError, match=rf"a text of {2 * page + 1} tokens \(must be at most {2 * page}"
+        ):
+            batcher.submit([large.job])
     work(batcher)
-    assert isinstance(large.updates[-1].error, CacheFull)
-    assert small.tokens == alone(model, small.job.request).tokens
+    assert fits.tokens == alone(model, fits.job.request).tokens and len(fits.tokens) == page + 1
+
+
+class Crowded:
+    """Caches that are full when they are to read more than one text."""
+
+    def __init__(self, caches: Any, full: Callable[[], None] = lambda: None, most: int = 1) -> None:
+        self.caches, self.full, self.most = caches, full, most
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.caches, name)
+
+    def read(self, pieces: Any, slots: Any, every: Any) -> Any:
+        if len(pieces) > self.most:
+            self.full()
+            raise CacheFull("full")
+        return self.caches.read(pieces, slots, every)
+
+
+def test_a_job_that_is_cancelled_while_it_is_put_back_is_gone() -> None:
+    """Its client leaves during the step in which the caches are found to be full."""
+    first, last = asked([1, 2]), asked([3, 4])
+    caches = Crowded(caches_of(cached("gpt"), slots=2), lambda: batcher.cancel(last.job))
+    batcher = Batcher(caches)
+    batcher.submit([first.job])
+    batcher.submit([last.job])
+    batcher.step()
+    assert (batcher.running, batcher.waiting) == (1, 0)
+    work(batcher)
+    assert first.updates[-1].finish and not last.updates
+
+
+def test_a_job_that_is_cancelled_while_a_slot_is_chosen_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    batcher = Batcher(caches_of(cached("gpt"), slots=2))
+    first, last = asked([1, 2]), asked([3, 4])
+    best = prefixes.Prefixes.best
+
+    def leaves(self: Any, free: Any, job: Job) -> Any:
+        if job is last.job:
+            batcher.cancel(job)
+        return best(self, free, job)
+
+    monkeypatch.setattr(prefixes.Prefixes, "best", leaves)
+    batcher.submit([last.job, first.job])
+    batcher.step()
+    assert (batcher.running, batcher.waiting) == (1, 0)
+    work(batcher)
+    assert first.updates[-1].finish and not last.updates
+
+
+def test_what_does_not_fit_alone_ends_with_an_error() -> None:
+    batcher = Batcher(Crowded(caches_of(cached("gpt"), slots=1), most=0))
+    each = asked([1, 2])
+    batcher.submit([each.job])
+    work(batcher)
+    assert isinstance(each.updates[-1].error, CacheFull)
+
+
+def test_requests_take_turns() -> None:
+    """One that asks for many texts does not keep another waiting until all of them are written."""
+    batcher = Batcher(caches_of(cached("gpt"), slots=1))
+    ended: list[str] = []
+
+    def job(name: str) -> Job:
+        request = Request([1, 2], Sampling(max_new_tokens=1), V)
+        return Job(request, lambda update: ended.append(name) if update.last else None)
+
+    many, two = [job("many") for _ in range(5)], [job("two") for _ in range(2)]
+    batcher.submit(many)
+    batcher.submit(two)
+    batcher.submit([job("one")])
+    batcher.cancel(many[3])
+    work(batcher)
+    assert ended == ["many", "two", "one", "many", "two", "many", "many"]
 
 
 def test_logits_that_rule_out_everything_fail_their_request_alone() -> None:
@@ -272,14 +346,3 @@ def test_everything_ends_when_the_batcher_fails() -> None:
     batcher.step()
     batcher.fail(RuntimeError("end"))
     assert not batcher.busy and all(str(each.updates[-1].error) == "end" for each in several)
-
-
-def test_how_much_two_texts_have_in_common() -> None:
-    assert [common([1, 2, 3], b) for b in ([], [1, 2], [1, 2, 3], [1, 2, 3, 4], [1, 9, 3], [2])] == [
-        0,
-        2,
-        3,
-        3,
-        1,
-        0,
-    ]

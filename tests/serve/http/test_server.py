@@ -48,6 +48,11 @@ def process(run_folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 def test_sigterm_lets_running_requests_end(process: Any) -> None:
     started, url = process
     assert "/v1/completions" in started.stdout.readline()
+    memory = r"fox: [\d.]+ MB of weights, ([\d.]+) MB of caches at most, [\d.]+ MB in all\n"
+    said = re.fullmatch(memory, started.stdout.readline())
+    assert said and float(said[1]) == round(
+        2 * 2048 * 4 * 2 * (8 + 32) / 2**20, 1
+    )  # slots, tokens, 2 heads of 8
     assert httpx.get(f"{url}/health").status_code == 200
     ended: list[Any] = []
     begun = threading.Barrier(5)

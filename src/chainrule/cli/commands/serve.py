@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.sample import Weights
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
+
+if TYPE_CHECKING:
+    from chainrule.serve.models import Models
 
 KEY = "CHAINRULE_API_KEY"
 
@@ -42,8 +45,8 @@ class Command:
     weights: Weights = "fp32"
     """Format of the weights (docs/understand/inference.md)."""
     cache_memory: int | None = None
-    """Megabytes of a model's caches at most; when they are full the text that came last waits. Default: what the slots
-    need, taken as texts grow."""
+    """Megabytes of the caches of a model and its draft at most; when they are full the text that came last waits.
+    Default: what the slots need, taken as texts grow."""
     draft: str | None = None
     """Guess tokens ahead: ngram looks them up in the text, the path of a smaller model asks it. Texts stay the same."""
     allow_host: tuple[str, ...] = ()
@@ -92,12 +95,14 @@ class Command:
         )
         name, port = sock.getsockname()[:2]
         address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-        serve(app, sock, lambda: print(greeting(address, models.first.name, key is not None), flush=True))
+        serve(app, sock, lambda: print(greeting(address, models, key is not None), flush=True))
 
 
-def greeting(address: str, model: str, guarded: bool) -> str:
-    """Where it is, and something to paste."""
-    body = json.dumps({"model": model, "prompt": "Once", "max_tokens": 20})
+def greeting(address: str, models: Models, guarded: bool) -> str:
+    """Where it is, something to paste, and the memory of each model."""
+    body = json.dumps({"model": models.first.name, "prompt": "Once", "max_tokens": 20})
     header = ' -H "Authorization: Bearer $CHAINRULE_API_KEY"' if guarded else ""
     example = f"curl {address}/v1/completions -H 'Content-Type: application/json'{header} -d '{body}'"
-    return f"serving at {address} (a page for people; clients of OpenAI: {address}/v1)\n{example}"
+    where = f"serving at {address} (a page for people; clients of OpenAI: {address}/v1)"
+    memory = (f"{served.name}: {served.memory}" for served in models if served.memory is not None)
+    return "\n".join((where, example, *memory))

@@ -76,6 +76,10 @@ class Decoder:
         if (page := self.pages).free == 0:
             least = f"must be at least a page of {page.positions} tokens, {page.bytes:,}"
             raise ConfigError(f"Decoder: cache_memory is {cache_memory:,} bytes ({least})")
+        self.most_tokens = self.context
+        """Tokens of one sequence at most: the context, or fewer if `cache_memory` holds fewer."""
+        if page.free is not None:
+            self.most_tokens = min(self.context, page.free * page.positions - plan.before)
 
     @property
     def pages(self) -> Pages:

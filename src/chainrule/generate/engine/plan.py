@@ -10,6 +10,7 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
+from chainrule.errors import ConfigError
 from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
 from chainrule.generate.engine.weights import Floats, check_format, not_finite, rounded
 from chainrule.models import Model
@@ -75,6 +76,11 @@ class Plan:
         if self._compiler is None:
             self._interpreter = self._interpreted()
 
+    @property
+    def before(self) -> int:
+        """Positions of a cache that a prefix or a soft prompt takes before the first token."""
+        return self._compiler.before if self._compiler is not None else 0
+
     def _interpreted(self) -> Interpreter:
         def kept(weight: Floats) -> Floats:
             if self.weights != "fp32" and not np.isfinite(weight).all():
@@ -94,6 +100,9 @@ class Plan:
         if self.compiled and self._compiler is not None:
             engine: Engine = self._compiler.open(sequences, cache_memory or 0)
             return engine
+        if cache_memory is not None and self.context < UNLIMITED:
+            rule = "must be left out: only the C++ extension limits a cache, and NumPy runs this model"
+            raise ConfigError(f"Decoder: cache_memory is {cache_memory:,} bytes ({rule})")
         self._interpreter = self._interpreter or self._interpreted()
         return self._interpreter.fresh()
 

@@ -31,7 +31,11 @@ class Compiler:
         self.weights = weights
         self.code = FORMATS.index(weights)
         prompt = program[0].arguments["prompt"]
-        self.positions = context + (0 if prompt is None else len(prompt))
+        rows = 0 if prompt is None else len(prompt)
+        prefixes = (step.arguments.get("prefix") for step in program)
+        self.positions = context + rows
+        self.before = rows + max((p[0].shape[1] for p in prefixes if p is not None), default=0)
+        """Positions of a cache before those of the first token: of a soft prompt, and of the longest prefix."""
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.packed: dict[tuple[int, ...], Words] = {}  # by parameters: a tied matrix is packed once
         self.alive: list[Weight] = []  # so that an identity stays one while weights are packed

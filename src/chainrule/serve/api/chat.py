@@ -10,7 +10,7 @@ from chainrule.serve.api.errors import refused
 from chainrule.serve.api.generation import Generation, check_jobs
 from chainrule.serve.api.requests import ChatRequest, MessageBody
 from chainrule.serve.api.response_format import constraint_of
-from chainrule.serve.api.sampling import check_text, room, sampling_of
+from chainrule.serve.api.sampling import check_text, sampling_of, tokens_left
 from chainrule.serve.api.shapes import ChatShape
 from chainrule.serve.api.tools import tool_ids, tool_shape, wants_tools
 from chainrule.serve.models import Served
@@ -30,7 +30,7 @@ def chat(body: ChatRequest, served: Served) -> Generation:
     tools = wants_tools(body, served)
     ids = tool_ids(body, served) if tools else conversation_ids(body.messages, served)
     most = MAX_TOKENS if served.context is None else served.context
-    tokens = room(served, len(ids), wanted, most, "messages")
+    tokens = tokens_left(served, len(ids), wanted, most, "messages")
     sampling = served.answering(sampling_of(body, served))
     lead = getattr(served.format, "lead", "")
     choices = []

@@ -16,7 +16,7 @@ from chainrule.serve.api.choices import Choice, Delta, legacy_logprobs
 from chainrule.serve.api.errors import refused
 from chainrule.serve.api.generation import Generation, check_jobs
 from chainrule.serve.api.requests import CompletionRequest
-from chainrule.serve.api.sampling import check_text, room, sampling_of
+from chainrule.serve.api.sampling import check_text, sampling_of, tokens_left
 from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Served
 
@@ -84,7 +84,7 @@ def completion(body: CompletionRequest, served: Served) -> Generation:
         check_scored(sum(prompt.length for prompt in prompts) * best, top)
     for prompt in prompts:
         prompt_tokens += prompt.length
-        tokens = room(served, prompt.length, body.max_tokens, MAX_TOKENS, "prompt")
+        tokens = tokens_left(served, prompt.length, body.max_tokens, MAX_TOKENS, "prompt")
         for i in range(best):
             how = replace(sampling, max_new_tokens=tokens, seed=(sampling.seed + i) % 2**64)
             scored = top is not None or best > n

@@ -27,7 +27,7 @@ def embedder_of(served: Served) -> Embedder:
 
 def embedding_rows(body: EmbeddingRequest, served: Served) -> list[Ids]:
     """The ids of each text."""
-    embedder_of(served)
+    embedder_of(served).check_capacity()  # before any text is encoded
     if body.dimensions not in (None, served.width):
         rule = f"must be {served.width}, the width of {served.name}"
         raise refused(f"dimensions: {body.dimensions} ({rule})", "dimensions")

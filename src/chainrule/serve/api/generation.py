@@ -160,4 +160,4 @@ def check_jobs(served: Served, jobs: int, param: str) -> None:
     if jobs > writer.capacity:
         rule = f"must be at most {writer.capacity}, the slots and the queue of this server"
         raise refused(f"{param}: {jobs} texts in one request ({rule})", param)
-    writer.check_room(jobs)
+    writer.check_capacity(jobs)

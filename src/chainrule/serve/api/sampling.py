@@ -63,7 +63,7 @@ def check_text(text: str, served: Served, param: str) -> None:
         raise too_long(f"a text of {len(text):,} characters", f"holds {most:,} at most", param)
 
 
-def room(served: Served, prompt: int, wanted: int | None, default: int, param: str) -> int:
+def tokens_left(served: Served, prompt: int, wanted: int | None, default: int, param: str) -> int:
     """How many tokens follow a prompt: those that are wanted, which must fit the context, or what fits by default."""
     if served.context is None:
         if wanted is not None and wanted > LIMITS.max_tokens:

@@ -8,45 +8,21 @@ logits has the same bits whether a text is read at once or in pieces, alone or b
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
-from chainrule.errors import CacheFull
+from chainrule.errors import CacheFull, DataError
 from chainrule.generate.processors import Logits
 from chainrule.generate.requests import token_score
 from chainrule.serve.batching.caches import Caches
 from chainrule.serve.batching.drafts import Drafter
 from chainrule.serve.batching.job import Full, Job, Update
+from chainrule.serve.batching.prefixes import Prefixes, Slot
+from chainrule.serve.batching.turns import Turns
 
 ROWS = 64  # tokens of prompts in a step while texts are being written: what a stream waits for at most
 ROWS_ALONE = 256  # while none is
-LEAST_SHARED = 16  # tokens of a prompt that are worth copying from the cache of another slot
-
-
-@dataclass(eq=False)
-class Slot:
-    """A place for one text."""
-
-    number: int
-    seen: list[int] = field(default_factory=list)
-    """What its cache holds."""
-    job: Job | None = None
-    used: int = 0
-    """The step in which it was used last."""
-    since: int = 0
-    """The place of its job in the order in which they began."""
-
-    @property
-    def rest(self) -> list[int]:
-        """What its job has still to read."""
-        return self.job.ids[len(self.seen) :] if self.job else []
-
-    @property
-    def pending(self) -> int:
-        """How many tokens that are."""
-        return len(self.job) - len(self.seen) if self.job else 0
 
 
 @dataclass
@@ -70,7 +46,8 @@ class Batcher:
         self.drafter = drafter
         self.counters = Counters()
         self._slots = [Slot(i) for i in range(caches.slots)]
-        self._waiting: deque[Job] = deque()
+        self._prefixes = Prefixes(caches, self._slots)
+        self._waiting = Turns()
         self._order = count()  # of jobs, as they get a slot
         self._tight = False  # a job gave up its cache and waits for another to end
         self._lock = threading.Lock()
@@ -94,8 +71,8 @@ class Batcher:
     def busy(self) -> bool:
         return bool(self._waiting) or self.running > 0
 
-    def check_room(self, jobs: int) -> None:
-        """Refuse what would not fit now."""
+    def check_capacity(self, jobs: int) -> None:
+        """Refuse more jobs than fit now."""
         if self.running + self.waiting + jobs > self.capacity:
             raise Full(
                 f"serve: {self.running} requests at work and {self.waiting} waiting, {jobs} more "
@@ -103,17 +80,20 @@ class Batcher:
             )
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """All of these jobs, or none of them if they do not fit."""
+        """All jobs of a request, or none of them if they do not fit."""
+        most = max((job.most_tokens for job in jobs), default=0)
+        if self.caches.context is not None and most > self.caches.context:
+            rule = f"must be at most {self.caches.context:,}: what the model and the memory of caches allow"
+            raise DataError(f"serve: a text of {most:,} tokens ({rule})")
         with self._lock:
-            self.check_room(len(jobs))
-            self._waiting.extend(jobs)
+            self.check_capacity(len(jobs))
+            self._waiting.add(jobs)
 
     def cancel(self, job: Job) -> None:
-        """Nobody waits for it any more: it leaves before the next step."""
-        job.cancelled = True
+        """Its text is no longer wanted: it leaves the queue now, or its slot before the next step."""
         with self._lock:
-            if job in self._waiting:
-                self._waiting.remove(job)
+            job.cancelled = True
+            self._waiting.remove(job)
 
     # -- for the thread that works -------------------------------------------------------------------------
 
@@ -127,10 +107,9 @@ class Batcher:
     def fail(self, error: Exception) -> None:
         """End everything."""
         with self._lock:
-            jobs = list(self._waiting)
-            self._waiting.clear()
+            jobs = self._waiting.clear()
         for slot in self._slots:
-            if slot.job:
+            if slot.job is not None:
                 jobs.append(slot.job)
                 slot.job = None
             self._forget(slot)
@@ -138,81 +117,42 @@ class Batcher:
             job.tell(Update(error=error))
 
     def _admit(self) -> None:
-        """Let jobs leave that nobody waits for, and give free slots to those that waited longest."""
+        """Let cancelled jobs leave, and give free slots to those whose turn it is."""
         for slot in self._slots:
-            if slot.job and slot.job.cancelled:
+            if slot.job is not None and slot.job.cancelled:
                 slot.job, self._tight = None, False
-        while True:
-            free = [slot for slot in self._slots if slot.job is None]
+        while free := [slot for slot in self._slots if slot.job is None]:
             with self._lock:
-                if not free or not self._waiting or (self._tight and self.running):
-                    return
-                job = self._waiting.popleft()
-                slot = self._best(free, job)
+                job = None if self._tight and self.running else self._waiting.first
+            if job is None:
+                return
+            slot = self._prefixes.best(free, job)  # without the lock: others submit meanwhile
+            with self._lock:
+                if not self._waiting.remove(job):
+                    continue  # it was cancelled
                 slot.job, slot.since = job, next(self._order)
-            if not job.reads_prompt:  # it wants no token
+            if job.reads_prompt:
+                self._prefixes.begin(slot, job)
+            else:  # it wants no token
                 self._end(slot, Update(finish=job.request.finish))
-                continue
-            kept = self.caches.keep(slot.number, self._held(slot, job))
-            slot.seen = slot.seen[:kept]
-            job.reused = kept
-
-    def _best(self, free: Sequence[Slot], job: Job) -> Slot:
-        """The slot whose cache holds most of the prompt; of equal ones that which was not used for longest."""
-        return max(free, key=lambda slot: (self._held(slot, job), -slot.used))
-
-    def _held(self, slot: Slot, job: Job) -> int:
-        """How much of a job's text the cache of a slot holds and can go back to
-
-        Something is left to read, since logits are not kept; all of it if each row is wanted.
-        """
-        if job.scores_prompt:
-            return 0
-        ids = job.ids
-        held = min(common(slot.seen, ids), len(ids) - 1)
-        return held if self.caches.rewinds or held == len(slot.seen) else 0
-
-    def _reuse(self, slot: Slot, job: Job) -> None:
-        """Keep what the slot holds of the text, or copy it from a slot that holds more of it."""
-        if job.scores_prompt and job.prompt_scores:
-            return  # it is reading
-        held = self._held(slot, job)
-        source = max(self._slots, key=lambda other: self._held(other, job))
-        more = self._held(source, job)
-        if more >= held + LEAST_SHARED:
-            self.caches.copy(source.number, slot.number)
-            job.reused += more - held
-            slot.seen, held = list(source.seen), more
-        kept = self.caches.keep(slot.number, held)
-        slot.seen = slot.seen[:kept]
 
     def _pieces(self) -> dict[Slot, list[int]]:
         """The tokens that each slot reads next: of a text its newest, and of prompts equal parts of the rows."""
-        busy = [slot for slot in self._slots if slot.job]
-        reading = [slot for slot in busy if slot.job and (slot.pending > 1 or slot.job.scores_prompt)]
-        writing = [slot for slot in busy if slot not in reading]
-        found = {slot: slot.rest + guess for slot, guess in zip(writing, self._guesses(writing), strict=True)}
-        rows = ROWS if writing or any(slot.job and slot.job.scores_prompt for slot in reading) else ROWS_ALONE
-        for slot in reading:
-            if slot.job and slot.pending > 1:
-                self._reuse(slot, slot.job)
-        now = [slot for slot in reading if not self._follows(slot, reading)]
-        return found | {slot: slot.rest[: max(1, rows // len(now))] for slot in now}
-
-    def _follows(self, slot: Slot, reading: Sequence[Slot]) -> bool:
-        """Another slot is reading the same beginning ahead of this one, which can copy it then."""
-        job = slot.job
-        if job is None or job.scores_prompt or not self.caches.rewinds:
-            return False
-        ahead = (other.job for other in reading if other.job and other.number < slot.number)
-        shared = (min(common(other.ids, job.ids), len(job.ids) - 1) for other in ahead)
-        return max(shared, default=0) >= len(slot.seen) + LEAST_SHARED
+        busy = [(slot, slot.job) for slot in self._slots if slot.job is not None]
+        writing = [slot for slot, job in busy if slot.pending <= 1 and not job.scores_prompt]
+        reading = [slot for slot, job in busy if slot.pending > 1 or job.scores_prompt]
+        found = {
+            slot: slot.ahead(1) + guess for slot, guess in zip(writing, self._guesses(writing), strict=True)
+        }
+        rows = ROWS if writing or any(job.scores_prompt for _, job in busy) else ROWS_ALONE
+        now = [slot for slot in reading if not self._prefixes.waits(slot)]
+        return found | {slot: slot.ahead(max(1, rows // len(now))) for slot in now}
 
     def _guesses(self, slots: Sequence[Slot]) -> list[list[int]]:
         """Tokens that may follow each text, to be read together with its newest one."""
         if self.drafter is None or not slots:
             return [[] for _ in slots]
-        asked = [(slot.number, slot.job.request) for slot in slots if slot.job]
+        asked = [(slot.number, slot.job) for slot in slots if slot.job is not None]
         found = self.drafter.guess(asked)
         self.counters.drafted += sum(map(len, found))
         return found
@@ -223,7 +163,7 @@ class Batcher:
         try:
             rows = self.caches.read(pieces, [slot.number for slot in slots], every)
         except CacheFull as error:
-            self._make_room(slots, error)
+            self._evict(error)
             return
         except Exception as error:
             for slot in slots:
@@ -232,23 +172,24 @@ class Batcher:
         for slot, piece, logits in zip(slots, pieces, rows, strict=True):
             self._advance(slot, piece, logits)
 
-    def _make_room(self, slots: Sequence[Slot], error: CacheFull) -> None:
+    def _evict(self, error: CacheFull) -> None:
         """The caches are full: forget a text that is over, or let the job that came last wait until another ends."""
         over = [slot for slot in self._slots if slot.job is None and slot.seen]
         if over:
             self._forget(min(over, key=lambda slot: slot.used))
             return
-        last = max((slot for slot in self._slots if slot.job), key=lambda slot: slot.since)
+        last = max((slot for slot in self._slots if slot.job is not None), key=lambda slot: slot.since)
         job = last.job
         assert job is not None
-        if len(slots) == self.running == 1:
+        if self.running == 1:
             self._end(last, Update(error=error))
         else:
             if job.scores_prompt:
                 job.prompt_scores.clear()
-            last.job, self._tight = None, True
             with self._lock:
-                self._waiting.appendleft(job)
+                last.job, self._tight = None, True
+                if not job.cancelled:
+                    self._waiting.add_first(job)
         self._forget(last)
 
     def _retry(self, slot: Slot, error: Exception | None) -> None:
@@ -260,9 +201,9 @@ class Batcher:
             try:
                 if job.scores_prompt:
                     job.prompt_scores.clear()
-                known = len(job)
-                while len(slot.seen) < known and slot.job:
-                    piece = slot.rest[:ROWS]
+                known = job.n_tokens
+                while len(slot.seen) < known and slot.job is not None:
+                    piece = slot.ahead(ROWS)
                     rows = self.caches.read([piece], [slot.number], [_wants_every(slot, piece)])
                     self._advance(slot, piece, rows[0])
                 return
@@ -276,8 +217,8 @@ class Batcher:
         job = slot.job
         assert job is not None
         slot.used = self.counters.steps
-        before, known = len(slot.seen), len(job.ids)
-        slot.seen += piece
+        before, known = len(slot.seen), job.n_tokens
+        slot.seen.extend(piece)
         if job.cancelled:
             return
         if job.scores_prompt:
@@ -312,7 +253,7 @@ class Batcher:
         self.counters.tokens += len(request.tokens) - first
         if guesses:
             kept = self.caches.keep(slot.number, known + right)
-            slot.seen = slot.seen[:kept]
+            del slot.seen[kept:]
         update = Update(
             piece="".join(pieces),
             tokens=tuple(request.tokens[first:]),
@@ -327,24 +268,17 @@ class Batcher:
 
     def _end(self, slot: Slot, update: Update) -> None:
         job, slot.job, self._tight = slot.job, None, False
-        if job:
+        if job is not None:
             self.counters.reused_tokens += job.reused
             job.tell(update)
 
     def _forget(self, slot: Slot) -> None:
         self.caches.keep(slot.number, 0)
-        slot.seen = []
+        del slot.seen[:]
+        slot.leader = None
 
 
 def _wants_every(slot: Slot, piece: Sequence[int]) -> bool:
     """Logits after each token of the piece are needed: a prompt is scored, or guesses are checked."""
     job = slot.job
-    return job is not None and (job.scores_prompt or len(slot.seen) + len(piece) > len(job.ids))
-
-
-def common(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens two texts have in common at their beginnings"""
-    n = min(len(a), len(b))
-    if list(a[:n]) == list(b[:n]):
-        return n
-    return next(i for i in range(n) if a[i] != b[i])
+    return job is not None and (job.scores_prompt or len(slot.seen) + len(piece) > job.n_tokens)

@@ -23,7 +23,7 @@ class Caches(Protocol):
     """What a batcher reads with."""
 
     context: int | None
-    """Tokens of a text at most; None if there is no end."""
+    """Tokens of a text at most, by the model and by the memory of the caches; None if there is no end."""
     vocab_size: int
     slots: int
     rewinds: bool
@@ -49,7 +49,7 @@ class DecoderCaches:
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
-        self.context = decoder.context if decoder.limited else None
+        self.context = decoder.most_tokens if decoder.limited else None
         self.vocab_size = decoder.vocab_size
         self.slots = len(decoder.lengths)
         self.rewinds = decoder.limited  # a recurrent state cannot

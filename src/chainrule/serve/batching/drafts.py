@@ -6,22 +6,27 @@ the text is the same token for token, greedy or sampled, whatever is guessed (af
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Protocol
 
-from chainrule.errors import ConfigError
+from chainrule.errors import CacheFull, ConfigError
+from chainrule.generate.processors import Logits
 from chainrule.generate.requests import Request
 from chainrule.serve.batching.caches import Caches
+from chainrule.serve.batching.job import Job
+from chainrule.serve.batching.prefixes import common
 
 GUESSES = 4
+ROWS = 64  # tokens that a draft reads in a step to catch up with texts, for all of them together
 LONGEST, SHORTEST = 4, 2  # tokens at the end of a text that are looked up in it
 
 
 class Drafter(Protocol):
     """Guesses what follows texts."""
 
-    def guess(self, texts: Sequence[tuple[int, Request]]) -> list[list[int]]:
-        """(slot, request) of each -> tokens that may follow; no more than the request may write after its next one"""
+    def guess(self, texts: Sequence[tuple[int, Job]]) -> list[list[int]]:
+        """(slot, job) of each -> tokens that may follow; no more than the job may write after its next one"""
 
 
 class NgramLookup:
@@ -30,8 +35,8 @@ class NgramLookup:
     def __init__(self, guesses: int = GUESSES) -> None:
         self.guesses = guesses
 
-    def guess(self, texts: Sequence[tuple[int, Request]]) -> list[list[int]]:
-        return [looked_up(r.prompt + r.tokens, allowed(r, self.guesses)) for _, r in texts]
+    def guess(self, texts: Sequence[tuple[int, Job]]) -> list[list[int]]:
+        return [looked_up(job.ids.tolist(), allowed(job.request, self.guesses)) for _, job in texts]
 
 
 def looked_up(ids: list[int], n: int) -> list[int]:
@@ -60,34 +65,99 @@ class DraftModel:
             raise ConfigError("serve: a draft that cannot go back in its text (must be a transformer)")
         self.caches = caches
         self.guesses = guesses
-        self.seen: list[list[int]] = [[] for _ in range(caches.slots)]
+        self.seen = [array("i") for _ in range(caches.slots)]
+        """What each of its caches holds."""
 
-    def guess(self, texts: Sequence[tuple[int, Request]]) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in texts]
-        counts = [allowed(request, self.guesses) for _, request in texts]
+    def guess(self, texts: Sequence[tuple[int, Job]]) -> list[list[int]]:
+        """Of texts that it has not read yet it reads some more, and guesses in a later step."""
+        counts = [self._count(job) for _, job in texts]
+        asked = [slot for (slot, _), count in zip(texts, counts, strict=True) if count]
         try:
-            for n in range(max(counts, default=0)):
-                rows = [i for i, count in enumerate(counts) if n < count]
-                self._extend([(*texts[i], found[i]) for i in rows])
-        except Exception:  # the texts are written without guesses, and read again for the next ones
-            for slot, _ in texts:
-                self.caches.keep(slot, 0)
-                self.seen[slot] = []
-            return [[] for _ in texts]
+            return self._guess(texts, counts, asked)
+        except CacheFull:
+            self._evict(asked)
+        except Exception:  # the caches may hold anything
+            for slot in asked:
+                self._keep(slot, 0)
+        return [[] for _ in texts]
+
+    def _guess(
+        self, texts: Sequence[tuple[int, Job]], counts: list[int], asked: Sequence[int]
+    ) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in texts]
+        for (slot, job), count in zip(texts, counts, strict=True):
+            if count:
+                self._keep(slot, min(common(self.seen[slot], job.ids), job.n_tokens - 1))
+        behind = [i for i, text in enumerate(texts) if counts[i] and self._behind(*text)]
+        for i in behind:
+            counts[i] = 0
+        for n in range(max(counts, default=0)):
+            rows = [i for i, count in enumerate(counts) if n < count]
+            slots = [texts[i][0] for i in rows]
+            pieces = [
+                found[i][-1:] or texts[i][1].ids[len(self.seen[slot]) :].tolist()
+                for i, slot in zip(rows, slots, strict=True)
+            ]
+            for i, logits in zip(rows, self._read(slots, pieces, asked), strict=True):
+                request = texts[i][1].request
+                found[i].append(request.draw(logits[0], request.tokens + found[i]))
+        self._catch_up([texts[i] for i in behind], asked)  # with the memory that the others leave
         return found
 
-    def _extend(self, texts: Sequence[tuple[int, Request, list[int]]]) -> None:
-        """One more guess for each, which is added to its list."""
-        pieces = []
-        for slot, request, guessed in texts:
-            ids, seen = request.prompt + request.tokens + guessed, self.seen[slot]
-            same = next((i for i, (a, b) in enumerate(zip(ids, seen, strict=False)) if a != b), len(seen))
-            kept = self.caches.keep(slot, min(same, len(ids) - 1))
-            pieces.append(ids[kept:])
-            self.seen[slot] = ids
-        rows = self.caches.read(pieces, [slot for slot, _, _ in texts], [False] * len(texts))
-        for (_, request, guessed), logits in zip(texts, rows, strict=True):
-            guessed.append(request.draw(logits[0], request.tokens + guessed))
+    def _count(self, job: Job) -> int:
+        """How many guesses fit: the last of them is not read."""
+        count = allowed(job.request, self.guesses)
+        if self.caches.context is not None:
+            count = min(count, self.caches.context - job.n_tokens + 1)
+        return max(0, count)
+
+    def _behind(self, slot: int, job: Job) -> bool:
+        """More of a text is unread than a step adds to it."""
+        unread = job.n_tokens - len(self.seen[slot])
+        return unread > self.guesses + 2 or (not self.seen[slot] and unread > 1)
+
+    def _catch_up(self, texts: Sequence[tuple[int, Job]], asked: Sequence[int]) -> None:
+        """Read more of texts, one after the other, as many tokens as a step may have, and as many as fit the caches."""
+        rows, slots, pieces = ROWS, [], []
+        for slot, job in texts:
+            begin = len(self.seen[slot])
+            piece = job.ids[begin : min(begin + rows, job.n_tokens - 1)].tolist()
+            if piece:
+                slots.append(slot)
+                pieces.append(piece)
+                rows -= len(piece)
+        try:
+            if slots:
+                self._read(slots, pieces, asked)
+        except CacheFull:
+            if len(slots) > 1:
+                self._catch_up(texts[:1], asked)
+
+    def _evict(self, asked: Sequence[int]) -> None:
+        """The caches are full: forget the text of which least has been read."""
+        held = [slot for slot in asked if self.seen[slot]]
+        if held:
+            self._keep(min(held, key=lambda slot: len(self.seen[slot])), 0)
+
+    def _read(self, slots: Sequence[int], pieces: Sequence[list[int]], asked: Sequence[int]) -> list[Logits]:
+        """Read a piece for each slot; if the caches are full, texts for which nothing is guessed make way."""
+        every = [False] * len(slots)
+        try:
+            rows = self.caches.read(pieces, slots, every)
+        except CacheFull:
+            over = [slot for slot, seen in enumerate(self.seen) if seen and slot not in asked]
+            if not over:
+                raise
+            for slot in over:
+                self._keep(slot, 0)
+            rows = self.caches.read(pieces, slots, every)
+        for slot, piece in zip(slots, pieces, strict=True):
+            self.seen[slot].extend(piece)
+        return rows
+
+    def _keep(self, slot: int, length: int) -> None:
+        kept = self.caches.keep(slot, length)
+        del self.seen[slot][kept:]
 
 
 def allowed(request: Request, guesses: int) -> int:

@@ -15,7 +15,8 @@ from chainrule.serve.batching.job import Full
 from chainrule.text import Tokenizer
 from chainrule.types import Ids
 
-BATCH = 8  # texts in a step
+TOKENS = 256  # in a step, or one text: what streams of other models wait for at most
+SPECIAL = 2  # [CLS] and [SEP]
 
 
 class EmbeddingJob:
@@ -24,7 +25,6 @@ class EmbeddingJob:
     def __init__(self, rows: list[Ids], tell: Callable[[Vectors | Exception], None]) -> None:
         self.rows = rows
         self.tell = tell
-        self.cancelled = False
         self.vectors: list[Any] = []
 
 
@@ -50,35 +50,57 @@ class Embedder:
     def waiting(self) -> int:
         return max(0, len(self._jobs) - 1)
 
+    def check_capacity(self) -> None:
+        """Refuse one more job if it does not fit now."""
+        if len(self._jobs) > self.queue:
+            rule = f"must be at most {self.queue}: try again later"
+            raise Full(f"serve: {self.waiting} requests waiting, 1 more ({rule})")
+
     def submit(self, job: EmbeddingJob) -> None:
         with self._lock:
-            if len(self._jobs) > self.queue:
-                rule = f"must be at most {self.queue}: try again later"
-                raise Full(f"serve: {self.waiting} requests waiting, 1 more ({rule})")
+            self.check_capacity()
             self._jobs.append(job)
 
     def cancel(self, job: EmbeddingJob) -> None:
-        """Nobody waits for it any more."""
-        job.cancelled = True
+        """Its vectors are no longer wanted: it gives up its place."""
+        with self._lock:
+            if job in self._jobs:
+                self._jobs.remove(job)
 
     def step(self) -> None:
         """Some texts of the first job."""
-        job = self._jobs[0]
-        done = len(job.vectors)
-        if job.cancelled:
-            self._jobs.popleft()
+        with self._lock:
+            job = self._jobs[0] if self._jobs else None
+        if job is None:
             return
         try:
-            job.vectors.extend(embed_ids(self.model, self.tokenizer, job.rows[done : done + BATCH]))
+            job.vectors.extend(embed_ids(self.model, self.tokenizer, self._batch(job)))
         except Exception as error:
-            self._jobs.popleft()
-            job.tell(error)
+            self._end(job, error)
             return
         if len(job.vectors) == len(job.rows):
-            self._jobs.popleft()
-            job.tell(np.array(job.vectors))
+            self._end(job, np.array(job.vectors))
+
+    def _batch(self, job: EmbeddingJob) -> list[Ids]:
+        """The next texts: as many as are short, with their padding, and one in any case."""
+        rows, longest = job.rows[len(job.vectors) :], 0
+        for count, row in enumerate(rows):
+            longest = max(longest, len(row) + SPECIAL)
+            if count and longest * (count + 1) > TOKENS:
+                return rows[:count]
+        return rows
+
+    def _end(self, job: EmbeddingJob, found: Vectors | Exception) -> None:
+        with self._lock:
+            if job not in self._jobs:
+                return  # it was cancelled
+            self._jobs.remove(job)
+        job.tell(found)
 
     def fail(self, error: Exception) -> None:
         """End everything."""
-        while self._jobs:
-            self._jobs.popleft().tell(error)
+        with self._lock:
+            jobs = list(self._jobs)
+            self._jobs.clear()
+        for job in jobs:
+            job.tell(error)

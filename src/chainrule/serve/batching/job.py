@@ -1,7 +1,8 @@
-"""A request on its way: what it still has to read, what it tells whoever waits for it, and whether anybody does."""
+"""A request on its way: its tokens so far, where its updates go, and whether it was cancelled."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -48,14 +49,24 @@ class Job:
         self.cancelled = False
         self.reused = 0
         """Tokens of the prompt that a cache held already."""
+        self._ids = array("i", request.prompt)
 
     @property
-    def ids(self) -> list[int]:
-        """All tokens so far, of the prompt and of the text."""
-        return self.request.prompt + self.request.tokens
+    def ids(self) -> array[int]:
+        """All tokens so far, of the prompt and of the text: always the same array, which grows."""
+        written = len(self._ids) - len(self.request.prompt)
+        self._ids.extend(self.request.tokens[written:])
+        return self._ids
 
-    def __len__(self) -> int:
+    @property
+    def n_tokens(self) -> int:
+        """How many they are."""
         return len(self.request.prompt) + len(self.request.tokens)
+
+    @property
+    def most_tokens(self) -> int:
+        """That a cache may have to hold: the last token that is written is not read."""
+        return len(self.request.prompt) + max(0, self.request.sampling.max_new_tokens - 1)
 
     @property
     def reads_prompt(self) -> bool:

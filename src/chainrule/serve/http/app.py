@@ -93,7 +93,7 @@ class Server:
             raise ApiError(
                 400, "stream_options: without stream (must be with stream true)", param="stream_options"
             )
-        writer_of(served).check_room(1)  # what must wait for no thread: a full queue says so at once
+        writer_of(served).check_capacity(1)  # what must wait for no thread: a full queue says so at once
         asked = await asyncio.to_thread(make)
         facts = request.state.facts
         facts["prompt_tokens"] = asked.prompt_tokens
