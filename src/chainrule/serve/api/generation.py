@@ -16,7 +16,6 @@ from chainrule.serve.batching import Batcher, Job, Update
 from chainrule.serve.http.flow import Flow, cancel_all
 from chainrule.serve.models import Served
 
-
 MANY = 256  # scores of an event, as of a prompt that is repeated: another thread writes it, so that no stream waits
 
 
