@@ -151,17 +151,22 @@ def test_shards_that_changed_after_the_run_began_are_refused(tmp_path: Path) -> 
         Run.resume(run.folder)
 
 
+def list_anew(file: Path, content: bytes) -> None:
+    """Exchange a file of a checkpoint, and its hash in the manifest."""
+    file.write_bytes(content)
+    manifest = json.loads((file.parent / "manifest.json").read_bytes())
+    manifest["files"][file.name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (file.parent / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
 def test_a_tokenizer_that_was_exchanged_and_listed_anew_is_refused(finished: Run, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(finished.folder, folder)
     for path in (folder / "checkpoints").iterdir():
-        file, manifest = path / "tokenizer.json", json.loads((path / "manifest.json").read_bytes())
+        file = path / "tokenizer.json"
         content = file.read_bytes().replace(b'"a"', b'"~~"').replace(b'"b"', b'"a"').replace(b'"~~"', b'"b"')
         assert content != file.read_bytes()
-        file.write_bytes(content)
-        sums = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        manifest["files"]["tokenizer.json"] = sums
-        (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+        list_anew(file, content)
     with pytest.raises(CheckpointError, match="is not the tokenizer of this run"):
         checkpoint.load(folder)
 
@@ -303,6 +308,31 @@ def test_a_folder_that_is_removed_while_training_stays_removed(
     with pytest.raises(Failure, match="run: was removed or replaced"):
         run.train()
     assert run.folder.exists() == replaced and not any(run.folder.glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("best", "loss", None),
+        ("best", "score", "x"),
+        ("train", "batch_size", 1.5),
+        ("train", "eval_windows", True),
+        ("data", "name", None),
+        ("data", "sha256", 7),
+    ],
+)
+def test_a_fact_of_another_type_is_refused_though_its_hash_was_renewed(
+    finished: Run, tmp_path: Path, part: str, name: str, value: Any
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished.folder, folder)
+    for path in (folder / "checkpoints").iterdir():
+        training = json.loads((path / "training.json").read_bytes())
+        evaluated = {"step": 1, "loss": 1.0, "score": None, "waited": 0}  # as if it had been
+        training[part] = (training[part] or evaluated) | {name: value}
+        list_anew(path / "training.json", json.dumps(training).encode())
+    with pytest.raises(CheckpointError, match=r"training\.json does not fit this version"):
+        Run.resume(folder)
 
 
 def test_too_little_memory_to_save_is_one_line_and_the_checkpoint_before_it_stays(

@@ -87,7 +87,7 @@ class RunFolder:
     def open_test(self, data: str, sha256: str) -> int | None:
         """Record that test data are opened; how often these have been by now, or None where nothing can be written
 
-        What was chosen by looking at test data often is no longer judged by them fairly.
+        A choice made by looking at test data often makes the result on them too good.
         """
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         try:

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -250,9 +251,18 @@ def this_version(path: str | os.PathLike[str]) -> Iterator[None]:
 def trained_on(saved: Checkpoint, path: str | Path, config: Any = TrainConfig) -> tuple[Origin, Any]:
     """The data that the run of a checkpoint learns from, and its settings."""
     with this_version(path):
-        facts = saved.training["data"]
+        facts, settings = saved.training["data"], saved.training["train"]
         origin = Origin(facts["name"], facts["sha256"], Columns(**facts.get("columns", {})))
-        return origin, config(**saved.training["train"])
+        _check_types({"name": "", "sha256": ""}, facts)
+        _check_types({field.name: field.default for field in fields(config)}, settings)
+        return origin, config(**settings)
+
+
+def _check_types(usual: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Facts whose usual value is a text or an integer are one too."""
+    for name, value in usual.items():
+        if type(value) in (str, int) and name in facts and type(facts[name]) is not type(value):
+            raise TypeError(f"{name} is {facts[name]!r}, must be of type {type(value).__name__}")
 
 
 def unchanged(folder: str | Path, find: Callable[[str, Columns], D], origin: Origin) -> D:

@@ -47,7 +47,13 @@ class Best:
     @classmethod
     def from_dict(cls, training: Mapping[str, Any]) -> Best:
         """From the `training.json` of a checkpoint; versions without `best` knew it only while they had patience."""
-        if training.get("best"):
-            return cls(**training["best"])
+        if found := training.get("best"):
+            score = found.get("score")
+            return cls(
+                int(found["step"]),
+                float(found["loss"]),
+                None if score is None else float(score),
+                int(found["waited"]),
+            )
         old = training.get("stopping")
         return cls(old["best_step"], old["best"], None, old["waited"]) if old else cls()

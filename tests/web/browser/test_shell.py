@@ -53,3 +53,4 @@ def test_back_returns_to_the_view_before(page: Any) -> None:
     page.wait_for_selector("h1 >> text=tanh")
     page.go_back()
     page.wait_for_selector("h1 >> text=Every op")
+    assert page.url.endswith("/calculus/ops")

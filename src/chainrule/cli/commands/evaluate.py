@@ -250,7 +250,7 @@ class Command:
         Check("eval", self).whole(1, WIDEST, "beam")
 
     def _say_if_trained_on(self, data: Data, origin: Origin) -> None:
-        """What a model has learned by heart says little about what it can do."""
+        """The loss on texts that a model was trained on says little about what it can do."""
         same, file = data.sha256 == origin.sha256, data.name == origin.name
         if same or file:
             as_it_was = "" if same else ", as it was then"
@@ -285,8 +285,8 @@ def in_words(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def openings_in_words(count: int | None) -> str:
-    """How often a run was judged by the same test data."""
+    """How often a run was evaluated on the same test data."""
     if count is None:
         return "not counted: the directory of the run cannot be written to"
-    often = "" if count == 1 else "; what is chosen by it is no longer judged by it fairly"
+    often = "" if count == 1 else "; a choice made by it makes its result too good"
     return f"{count:,} of this data for this run{often}"
