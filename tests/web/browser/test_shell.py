@@ -45,6 +45,11 @@ def test_the_theme_is_kept(page: Any) -> None:
     assert page.evaluate(shade) != light
     page.reload()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    button.click()  # auto: as the browser prefers, also when that changes
+    for preferred in ("dark", "light"):
+        page.emulate_media(color_scheme=preferred)
+        page.wait_for_selector(f"html[data-choice=auto][data-theme={preferred}]")
+    assert page.evaluate(shade) == light
 
 
 def test_back_returns_to_the_view_before(page: Any) -> None:

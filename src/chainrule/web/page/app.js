@@ -74,22 +74,16 @@ const themes = ["auto", "light", "dark"];
 const button = document.getElementById("theme");
 
 function drawTheme() {
-  const now = document.documentElement.dataset.theme ?? "auto";
+  const now = document.documentElement.dataset.choice;
   button.textContent = { auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark" }[now];
   button.setAttribute("aria-label", `Theme: ${now}. Change`);
 }
 
 button.addEventListener("click", () => {
-  const next = themes[(themes.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % themes.length];
-  if (next === "auto") {
-    delete document.documentElement.dataset.theme;
-    localStorage.removeItem("theme");
-  } else {
-    document.documentElement.dataset.theme = next;
-    localStorage.setItem("theme", next);
-  }
+  const next = themes[(themes.indexOf(document.documentElement.dataset.choice) + 1) % themes.length];
+  localStorage.setItem("theme", next);
+  applyTheme();
   drawTheme();
-  dispatchEvent(new Event("theme"));
 });
 
 drawTheme();
