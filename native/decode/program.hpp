@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "decode/blocks.hpp"
 #include "decode/pages.hpp"
 #include "runtime/memory.hpp"
 
@@ -55,8 +56,13 @@ public:
     void reserve(size_t rows);
     float* row(size_t r) const { return memory_->data() + r * stride; }
 
+    size_t groups() const { return whole_panels(width) / GROUP; }
+    void keep_rounded() { rounds_ = true; }  // before memory is reserved: the rows exist rounded too
+    Rounded* rounded(size_t r) const { return reinterpret_cast<Rounded*>(rounded_->data()) + r * groups(); }
+
 private:
-    std::unique_ptr<Scratch> memory_;
+    std::unique_ptr<Scratch> memory_, rounded_;
+    bool rounds_ = false;
     size_t rows_ = 0;
 };
 
@@ -163,6 +169,8 @@ private:
     Buffer& at(size_t buffer) const { return *buffers_.at(buffer); }
 
     using Steps = std::vector<Step>;
+    void multiply(Steps& steps, bool last, Buffer& out, Buffer& in, Weights weights, const float* bias,
+                  Activation activation, bool add);
     void walk(const Steps& steps, const Batch& batch) const;
     size_t cached(size_t count) const { return count ? longest_prefix_ + count : 0; }  // positions of a cache
 

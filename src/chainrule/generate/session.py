@@ -23,6 +23,7 @@ from chainrule.autograd import no_grad
 from chainrule.errors import ConfigError, Setting, kind_of
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.decoder import Decoder
+from chainrule.generate.engine.weights import STORED
 from chainrule.models import LanguageModel, NGram
 from chainrule.trace import NotStreamable
 
@@ -148,7 +149,7 @@ class PrefixCache:
 
 
 def check_fp32(model: Any, weights: str) -> None:
-    if weights != "fp32":
+    if weights not in ("fp32", STORED):
         raise ConfigError(
             *("sample: ", Setting("weights"), f" is {weights}, the model is {kind_of(model)} "),
             "(must be fp32: other formats are for language models with a cache or a state)",

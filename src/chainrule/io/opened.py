@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.autograd.stored import StoredParam
 from chainrule.errors import FormatError
 from chainrule.io.binary import is_mapped, let_go
-from chainrule.io.lazy import FLOAT32, Arrays, Matrix, later
+from chainrule.io.lazy import FLOAT32, Arrays, Lazy, Matrix, later
 from chainrule.models import LanguageModel, Model
 from chainrule.nn.init import stored_parameters, unfilled
 from chainrule.text import Tokenizer
@@ -49,6 +49,9 @@ class Opened(NamedTuple):
         for name, param in model.named_parameters():
             assert isinstance(param, StoredParam)
             param.read = partial(_read, name, self.arrays[name])
+            array: Any = self.arrays[name]
+            if isinstance(array, Lazy):
+                param.format, param.read_blocks = array.weight_format, partial(_read_blocks, name, array)
         for path, layer in model.named_layers():
             for name in layer.buffers:
                 setattr(layer, name, np.array(self.arrays[f"{path}.{name}".lstrip(".")]))
@@ -64,6 +67,17 @@ def _read(name: str, array: Matrix) -> Matrix:
     """The values in memory of their own; the file they come from leaves it."""
     found = finite(name, np.asarray(array, FLOAT32))
     found = found.copy() if is_mapped(found) else found
+    let_go()
+    return found
+
+
+def _read_blocks(name: str, array: Lazy) -> Matrix | None:
+    """The bytes of its blocks, (rows, bytes), in memory of their own"""
+    if (found := array.blocks()) is None:
+        return None
+    for half in set(found.dtype.names or ()) - {"q"}:
+        finite(name, found[half].astype(FLOAT32))
+    found = found.copy().view(np.uint8)
     let_go()
     return found
 

@@ -52,8 +52,9 @@ class Command:
     system: str = ""
     """Text at the beginning of the conversation: what the model is told to be."""
     sampling: Sampling = field(default_factory=Sampling)
-    weights: Weights = "fp32"
-    """Format of the weights (docs/understand/inference.md). GPT and Llama only."""
+    weights: Weights = "stored"
+    """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
+    (docs/understand/inference.md). GPT and Llama only."""
     special: bool = False
     """Read special tokens that your messages name, such as <|im_end|>, and print those that the model writes."""
     json: bool = False

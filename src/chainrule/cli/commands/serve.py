@@ -42,8 +42,9 @@ class Command:
     """Texts that are written at a time, each with a cache of its own."""
     queue: int = 64
     """Texts that wait for a slot; beyond, clients are told to try again later."""
-    weights: Weights = "fp32"
-    """Format of the weights (docs/understand/inference.md)."""
+    weights: Weights = "stored"
+    """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
+    (docs/understand/inference.md)."""
     cache_memory: int | None = None
     """Megabytes of the caches of a model and its draft at most; when they are full the text that came last waits.
     Default: what the slots need, taken as texts grow."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.generate.engine.plan import decoder_graph, is_limited
-from chainrule.generate.engine.weights import PANEL, check_format, panel_words
+from chainrule.generate.engine.weights import PANEL, check_format, format_of, panel_words
 from chainrule.models import Model
 from chainrule.trace.lower import lower
 from chainrule.trace.terms import Instruction, Unsupported
@@ -77,7 +77,8 @@ def _matrices(program: list[Instruction], weights: str) -> dict[tuple[int, ...],
             rows = (
                 [matrix.shape[0]] if not _is_gru(step) else [2 * matrix.shape[0] // 3, matrix.shape[0] // 3]
             )
-            found[matrix.key] = sum(matrix_bytes((n, matrix.shape[1]), weights) for n in rows)
+            format = format_of(matrix.parts, weights)
+            found[matrix.key] = sum(matrix_bytes((n, matrix.shape[1]), format) for n in rows)
     return found
 
 

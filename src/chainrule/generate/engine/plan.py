@@ -12,7 +12,7 @@ from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
 from chainrule.errors import ConfigError
 from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
-from chainrule.generate.engine.weights import Floats, check_format, not_finite, rounded
+from chainrule.generate.engine.weights import Floats, check_format, format_of, not_finite, rounded
 from chainrule.models import Model
 from chainrule.trace import Graph, trace
 from chainrule.trace.by_token import check_by_token
@@ -83,9 +83,10 @@ class Plan:
 
     def _interpreted(self) -> Interpreter:
         def kept(weight: Floats) -> Floats:
-            if self.weights != "fp32" and not np.isfinite(weight).all():
-                raise not_finite(self.weights)
-            return np.array(rounded(weight, self.weights))
+            format = format_of((weight,), self.weights)
+            if format != "fp32" and not np.isfinite(weight).all():
+                raise not_finite(format)
+            return np.array(rounded(weight, format))
 
         return Interpreter(self.graph, kept)
 
