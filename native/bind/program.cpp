@@ -30,7 +30,9 @@ class Checked {
     static constexpr size_t MOST = size_t(1) << 31;
 
 public:
-    Checked(size_t sequences, size_t positions, size_t cache_bytes) : program_(sequences, positions, cache_bytes) {
+    Checked(size_t sequences, size_t positions, size_t cache_bytes, int cache)
+        : program_(sequences, positions, cache_bytes, static_cast<CacheFormat>(cache)) {
+        if (cache < 0 || cache >= CACHE_FORMATS) throw std::invalid_argument("cache must be from 0 to 2");
         if (!sequences || !positions) throw std::invalid_argument("sequences and positions must be at least 1");
     }
 
@@ -329,7 +331,7 @@ void pack_rows_of_blocks(Array<int32_t, 1> words, Array<const uint8_t, 2> blocks
 
 void bind_program(nb::module_& m) {
     nb::class_<Checked>(m, "Program")
-        .def(nb::init<size_t, size_t, size_t>(), "sequences"_a, "positions"_a, "cache_bytes"_a = 0)
+        .def(nb::init<size_t, size_t, size_t, int>(), "sequences"_a, "positions"_a, "cache_bytes"_a = 0, "cache"_a = 0)
         .def("buffer", &Checked::buffer, "width"_a)
         .def("embedding", &Checked::embedding, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a, "scale"_a,
              "position"_a.noconvert().none(), "prompt"_a.noconvert().none() = nb::none())

@@ -21,11 +21,6 @@ float float_of(uint32_t bits) {
     return x;
 }
 
-uint32_t nearest_bf16(float x) {  // ties to even, NaN stays NaN
-    const uint32_t bits = bits_of(x);
-    return x != x ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-}
-
 // The next bf16 that is not nearer to 0: the largest weight of a group then stays in reach.
 float outwards_bf16(float x) { return float_of((bits_of(x) + 0xFFFF) & 0xFFFF0000); }
 

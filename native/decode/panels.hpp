@@ -39,6 +39,12 @@ static constexpr size_t panel_words(Format format, size_t K) {
     }
 }
 
+static inline uint32_t nearest_bf16(float x) {  // its 16 bits; ties to even, NaN stays NaN
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return x != x ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+
 struct Panels {  // of formats that are not in blocks
     // y (R, PANEL) = x panelᵀ. Each sum runs over k in order: a row's result depends on no other row, and is the same
     // for one row or many.

@@ -82,7 +82,7 @@ public:
     const Prefix prefix;
 
     Cache at(size_t sequence, size_t head) const {
-        return {pages_.of(sequence), before_ + head * PAGE * (D + whole_panels(D))};
+        return {pages_.of(sequence), before_ + head * head_floats(pages_.format, D), pages_.format};
     }
 
 private:
@@ -128,8 +128,9 @@ struct Step {
 
 class Program {
 public:
-    // cache_bytes: of the pages of the KV cache at most; 0 for no limit
-    Program(size_t sequences, size_t positions, size_t cache_bytes) : positions(positions), pages_(sequences, cache_bytes) {}
+    // cache_bytes: of the pages of the KV cache at most; 0 for no limit. Keys and values of a source are always fp32.
+    Program(size_t sequences, size_t positions, size_t cache_bytes, CacheFormat cache)
+        : positions(positions), pages_(sequences, cache_bytes, cache) {}
     const size_t positions;  // of a sequence at most; pages are taken as needed
     size_t sequences() const { return pages_.sequences(); }
     const Pages& pages() const { return pages_; }

@@ -163,6 +163,7 @@ def beam_search(
     beam: Beam | None = None,
     *,
     weights: str = "fp32",
+    cache: str = "fp32",
     **options: Any,
 ) -> list[Hypothesis]:
     """ids (t,) -> the texts that a language model finds likeliest after them; the options are the fields of `Beam`
@@ -180,5 +181,5 @@ def beam_search(
         if not 0 <= token < V:
             rule = f"must be from 0 to {V - 1}"
             raise ConfigError("beam: ", Setting("stop_tokens"), f" has token {token} ({rule})")
-    (found,) = search(session(model, weights, batch=beam.width), [prompt], beam)
+    (found,) = search(session(model, weights, beam.width, cache), [prompt], beam)
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from chainrule.cli.args.options import Argument
-from chainrule.cli.commands.sample import Weights
+from chainrule.cli.commands.sample import Cache, Weights
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
@@ -45,6 +45,9 @@ class Command:
     weights: Weights = "stored"
     """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
     (docs/understand/inference.md)."""
+    cache: Cache = "fp32"
+    """Format of the keys and values that a transformer remembers of each token: bf16 takes half the memory, int8
+    about a quarter."""
     cache_memory: int | None = None
     """Megabytes of the caches of a model and its draft at most; when they are full the text that came last waits.
     Default: what the slots need, taken as texts grow."""
@@ -85,6 +88,7 @@ class Command:
             models = load_models(
                 paths,
                 weights=self.weights,
+                cache=self.cache,
                 slots=self.slots,
                 queue=self.queue,
                 cache_memory=None if self.cache_memory is None else self.cache_memory << 20,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
-from chainrule.generate.engine.weights import FORMATS, Floats, Words, format_of, pack, pad
+from chainrule.generate.engine.weights import CACHES, FORMATS, Floats, Words, format_of, pack, pad
 from chainrule.trace.terms import Instruction, Register, Weight
 
 ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/decode/decode.hpp
@@ -46,9 +46,9 @@ class Compiler:
             self._compile(i, step)
         self.alive.clear()
 
-    def open(self, batch: int, cache_bytes: int = 0) -> Any:
+    def open(self, batch: int, cache_bytes: int = 0, cache: str = "fp32") -> Any:
         """A `Program` with caches of its own for `batch` sequences; all share the weights."""
-        program = native.kernels().Program(batch, self.positions, cache_bytes)
+        program = native.kernels().Program(batch, self.positions, cache_bytes, CACHES.index(cache))
         for name, arguments in self.calls:
             getattr(program, name)(*arguments)
         return program

@@ -35,6 +35,7 @@ Words: TypeAlias = npt.NDArray[np.int32]
 
 FORMATS = ("fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1")  # as in native/decode/panels.hpp
 BLOCKS = {"q8_0": Q8_0, "q4_0": Q4_0, "q4_1": Q4_1}
+CACHES = ("fp32", "bf16", "int8")  # formats of a KV cache, as in native/decode/decode.hpp
 STORED = "stored"  # each matrix in the format that has its numbers as its file has them
 PANEL = GROUP = 32  # as in native/decode/panels.hpp
 
@@ -43,6 +44,13 @@ def check_format(name: str) -> str:
     """`name`, if it is a format"""
     if name not in (*FORMATS, STORED):
         raise ConfigError(f"weights: {name!r} (must be one of {', '.join((*FORMATS, STORED))})")
+    return name
+
+
+def check_cache(name: str) -> str:
+    """`name`, if it is a format of a KV cache"""
+    if name not in CACHES:
+        raise ConfigError(f"cache: {name!r} (must be one of {', '.join(CACHES)})")
     return name
 
 
