@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.harness import ROOT, command_line, progress
 from benchmarks.report import markdown
-from chainrule.runs.seeds import Spread
+from chainrule.runs.records.seeds import Spread
 
 RESULTS = ROOT / "benchmarks" / "results"
 TABLE, FITS, REPORT = (RESULTS / f"isoflop.{suffix}" for suffix in ("csv", "json", "md"))

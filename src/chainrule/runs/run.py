@@ -21,16 +21,17 @@ from chainrule.io.hf import pretrained
 from chainrule.models import Model, describe
 from chainrule.models.tuning import Method
 from chainrule.random import seed
-from chainrule.runs import checkpoint, environment
+from chainrule.runs import checkpoint
 from chainrule.runs.baseline import tell_baseline
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, first_model, load_checkpoint, trained_on, unchanged
 from chainrule.runs.needs import facts_in, named_model, same_functions, same_model
 from chainrule.runs.progress import flat, progress_of, recall, replan, restore
+from chainrule.runs.records import environment
 from chainrule.runs.trainers import AnyConfig, trainer_of
-from chainrule.runs.tuned import check_method
-from chainrule.runs.tuning import Tuning
+from chainrule.runs.tuned.adapter import check_method
+from chainrule.runs.tuned.tuning import Tuning
 from chainrule.runs.warm_start import Start, checked_start, embed_words, own_tokenizer
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup

@@ -26,7 +26,7 @@ from chainrule.files import write
 from chainrule.models import LanguageModel
 from chainrule.runs import Run, RunFolder, load
 from chainrule.runs.folder import check_empty
-from chainrule.runs.seeds import Spread
+from chainrule.runs.records.seeds import Spread
 from chainrule.scaling.plan import Plan, Planned
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.text import CharTokenizer, Tokenizer

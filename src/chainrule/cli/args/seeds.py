@@ -13,7 +13,7 @@ from chainrule.cli.args.resume import same_folder
 from chainrule.cli.args.training import TrainOptions
 from chainrule.errors import ConfigError, Setting
 from chainrule.runs.folder import RunFolder, make_empty, make_free
-from chainrule.runs.seeds import folder_of, folders, seed_of
+from chainrule.runs.records.seeds import folder_of, folders, seed_of
 from chainrule.validate import Check
 
 T = TypeVar("T", bound=TrainOptions)

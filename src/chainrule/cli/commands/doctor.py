@@ -88,7 +88,7 @@ class Command:
 def of_run(folder: Path) -> tuple[str, list[cr.doctor.Finding]]:
     """How the training went, and its newest checkpoint; `chainrule diagnose` looks inside the model."""
     from chainrule.doctor.explain import of_weights
-    from chainrule.runs.review import of_log, of_losses
+    from chainrule.runs.records.review import of_log, of_losses
 
     if not cr.runs.RunFolder(folder).saved():
         return f"{folder}: a run without a checkpoint", of_log(folder)

@@ -43,7 +43,7 @@ class Command:
 
     def run(self) -> None:
         from chainrule.io.hf.architectures import has_twin
-        from chainrule.runs.tuned import merge
+        from chainrule.runs.tuned.adapter import merge
 
         with Progress(f"read {self.run_folder}"):
             found = merge(self.run_folder)

@@ -62,8 +62,8 @@ class Train(TrainOptions):
         from chainrule.cli.args.seeds import each_seed
         from chainrule.cli.render import seeds
         from chainrule.cli.render.show import command_line
-        from chainrule.runs.history import History
-        from chainrule.runs.seeds import folder_of, folders, seed_of, together
+        from chainrule.runs.records.history import History
+        from chainrule.runs.records.seeds import folder_of, folders, seed_of, together
         from chainrule.train.skips import Diverged
 
         diverged: dict[int, Diverged] = {}

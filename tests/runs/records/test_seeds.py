@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainrule.runs.history import History
-from chainrule.runs.seeds import Spread, alike, folder_of, folders, together
+from chainrule.runs.records.history import History
+from chainrule.runs.records.seeds import Spread, alike, folder_of, folders, together
 
 
 def history(seed: int, losses: list[float], *, lr: float = 1e-3, **scores: float) -> History:

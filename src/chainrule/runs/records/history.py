@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from chainrule.errors import CheckpointError, ConfigError
 from chainrule.files import is_number, regular_bytes
-from chainrule.runs import checkpoint, environment
+from chainrule.runs import checkpoint
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import STEP, RunFolder
+from chainrule.runs.records import environment
 from chainrule.train.log import read
 
 State = Literal["running", "finished", "interrupted", "failed", "damaged", "empty"]

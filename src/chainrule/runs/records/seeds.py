@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.runs.folder import RunFolder
-from chainrule.runs.history import History
+from chainrule.runs.records.history import History
 
 PREFIX = "seed-"
 OWN = ("seed", "data")  # settings of a run alone; the data are known by their hash
@@ -30,7 +30,7 @@ class Spread:
     def of(cls, values: Sequence[float]) -> Spread:
         """The standard error is that of the mean: s/√n, with s² = Σ (x - mean)²/(n - 1)
 
-        >>> from chainrule.runs.seeds import Spread
+        >>> from chainrule.runs.records.seeds import Spread
         >>> str(Spread.of([1.0, 2.0, 3.0]))
         '2.0000 ± 0.5774'
         """

@@ -15,7 +15,7 @@ from chainrule.errors import ChainruleError, CheckpointError, ConfigError
 from chainrule.models.tuning import BitFit, BottleneckAdapter, Full, LoRA, Method, Prefix, Prompt
 from chainrule.models.tuning.parts import base_name
 from chainrule.runs import Run
-from chainrule.runs.tuned import weights_sha256
+from chainrule.runs.tuned.adapter import weights_sha256
 from chainrule.train import TrainConfig
 from tests.runs.helpers import corpus, losses, new_run
 from tests.runs.survivors import new, outcome, write_data

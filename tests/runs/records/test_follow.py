@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chainrule.runs.follow import Curve, Follow
+from chainrule.runs.records.follow import Curve, Follow
 
 
 def line(step: int) -> str:

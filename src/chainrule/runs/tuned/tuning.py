@@ -13,8 +13,8 @@ from chainrule.io.hf import pretrained
 from chainrule.models import Model, describe
 from chainrule.models.tuning import Method, method_of
 from chainrule.runs.checkpoint import Checkpoint
-from chainrule.runs.keeping import Kept
-from chainrule.runs.tuned import Base, description, own_arrays
+from chainrule.runs.tuned.adapter import Base, description, own_arrays
+from chainrule.runs.tuned.keeping import Kept
 from chainrule.runs.warm_start import Start
 from chainrule.tasks.task import Task
 from chainrule.text import Tokenizer

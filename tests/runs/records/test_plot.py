@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.runs.plot import smooth
+from chainrule.runs.records.plot import smooth
 
 
 def test_a_straight_line_stays_and_the_ends_are_true() -> None:

@@ -17,7 +17,7 @@ from chainrule.train import TrainConfig
 from chainrule.train.config import Keeping
 from chainrule.train.log import read
 from tests.runs.survivors import outcome
-from tests.runs.test_tuned import _stop_after
+from tests.runs.tuned.test_adapter import _stop_after
 from tests.tasks.preferences.helpers import preferences
 
 SIZE: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 24, "block_size": 16}

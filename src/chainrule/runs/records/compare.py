@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chainrule.runs.history import History
+from chainrule.runs.records.history import History
 
 
 def facts(history: History) -> dict[str, Any]:
