@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import no_table
 from chainrule.data.read.labeled import Labeled, labeled_rows
 from chainrule.data.read.parallel import load_pairs
-from chainrule.data.read.reading import Reading
+from chainrule.data.read.tabular.columns import no_table
+from chainrule.data.read.tabular.reading import Reading
 from chainrule.data.read.tagged import Tagged, read_tagged, reading_of
 from chainrule.errors import DataError
 

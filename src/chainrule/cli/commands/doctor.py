@@ -69,7 +69,7 @@ class Command:
 
     def _of_data(self, name: str, progress: Progress) -> tuple[str, list[cr.doctor.Finding]]:
         from chainrule.cli.render.columns import overview
-        from chainrule.data.read.table import Table, is_table
+        from chainrule.data.read.tabular.table import Table, is_table
         from chainrule.tasks.registry import TASKS
         from chainrule.train.trials import overfit
 

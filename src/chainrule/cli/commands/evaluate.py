@@ -224,7 +224,7 @@ class Command:
     def _no_questions(self, kind: type[cr.tasks.Task], path: Path) -> None:
         """A file of multiple-choice questions is not a text."""
         from chainrule.data.read.questions import are_questions
-        from chainrule.data.read.table import is_table
+        from chainrule.data.read.tabular.table import is_table
 
         if (
             kind is cr.tasks.LanguageModelingTask

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import LABELED, no_table
 from chainrule.data.read.documents import Name, find_files, read_documents
-from chainrule.data.read.reading import Reading, joined, read_rows
-from chainrule.data.read.table import is_table
+from chainrule.data.read.tabular.columns import LABELED, no_table
+from chainrule.data.read.tabular.reading import Reading, joined, read_rows
+from chainrule.data.read.tabular.table import is_table
 from chainrule.errors import DataError
 
 

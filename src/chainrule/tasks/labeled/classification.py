@@ -15,7 +15,7 @@ from chainrule.autograd import no_grad
 from chainrule.data import LabelCorpus, LabeledBatches, SpecialIds, Split, label_ids, load_labels, segmented
 from chainrule.data.batches.padded import Bucketed
 from chainrule.data.batches.segmented import text_limit
-from chainrule.data.read.suspect import refuse_columns
+from chainrule.data.read.tabular.suspect import refuse_columns
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.models.suited import Suited, for_bert

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from chainrule.data import PairCorpus, Split, load_pairs
-from chainrule.data.read.suspect import refuse_pairs
+from chainrule.data.read.tabular.suspect import refuse_pairs
 from chainrule.errors import DataError
 from chainrule.tasks.task import Task
 from chainrule.text import Tokenizer

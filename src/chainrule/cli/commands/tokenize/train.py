@@ -89,8 +89,8 @@ class Command:
 
     def _text(self, name: str) -> str:
         """The text of a file as it is; of a table that of its rows."""
-        from chainrule.data.read.columns import no_table
-        from chainrule.data.read.table import is_table
+        from chainrule.data.read.tabular.columns import no_table
+        from chainrule.data.read.tabular.table import is_table
 
         if not any(map(is_table, map(Path, self.files))):
             no_table(name, self.columns)

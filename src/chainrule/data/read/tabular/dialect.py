@@ -30,7 +30,7 @@ def dialect(path: Path, suffix: str) -> dict[str, Any]:
 def separator(first: Sequence[str]) -> str:
     """The separator that gives all records of these lines the same number of cells, more than one
 
-    >>> from chainrule.data.read.dialect import separator
+    >>> from chainrule.data.read.tabular.dialect import separator
     >>> separator(["id;text", "1;red, green"]), separator(["id,text", "1,a;b"])
     (';', ',')
     """

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from chainrule.data.read.dialect import dialect
 from chainrule.data.read.files import is_packed, lines, read_text, reading, too_large, unpack_limit
+from chainrule.data.read.tabular.dialect import dialect
 from chainrule.errors import ConfigError, DataError, kind_of
 
 Record = dict[str, Any]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.columns import CHOSEN, Columns, flag
-from chainrule.data.read.columns import Places, Roles, choose
-from chainrule.data.read.records import unit
-from chainrule.data.read.table import Table, as_text
+from chainrule.data.read.tabular.columns import Places, Roles, choose
+from chainrule.data.read.tabular.records import unit
+from chainrule.data.read.tabular.table import Table, as_text
 from chainrule.errors import DataError
 
 BETWEEN = "\n"  # the columns of a text

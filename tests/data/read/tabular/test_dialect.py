@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainrule.data.read.dialect import separator
+from chainrule.data.read.tabular.dialect import separator
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainrule.columns import flag
-from chainrule.data.read.reading import Reading
+from chainrule.data.read.tabular.reading import Reading
 from chainrule.errors import DataError, Setting
 
 MANY = 10  # labels; fewer are not told from texts by their number

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from chainrule.data import Columns, labeled_rows, load_pairs
-from chainrule.data.read.reading import read_rows
-from chainrule.data.read.table import Table
+from chainrule.data.read.tabular.reading import read_rows
+from chainrule.data.read.tabular.table import Table
 from chainrule.errors import DataError
 
 

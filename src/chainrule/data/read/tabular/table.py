@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import ROLES, Places, parted, place_of, plain
-from chainrule.data.read.header import FEW, names_columns
-from chainrule.data.read.records import kind, objects, parquet, parquet_names, rows
+from chainrule.data.read.tabular.columns import ROLES, Places, parted, place_of, plain
+from chainrule.data.read.tabular.header import FEW, names_columns
+from chainrule.data.read.tabular.records import kind, objects, parquet, parquet_names, rows
 from chainrule.errors import DataError, kind_of
 
 KINDS = (".jsonl", ".csv", ".tsv", ".parquet")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import Columns, labeled_rows, load, load_pairs
-from chainrule.data.read.columns import LABELED, PAIRED, choose
-from chainrule.data.read.table import Table
+from chainrule.data.read.tabular.columns import LABELED, PAIRED, choose
+from chainrule.data.read.tabular.table import Table
 from chainrule.errors import DataError
 
 NEWS = "id,headline,story,topic\n" + "".join(

@@ -15,11 +15,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from chainrule.columns import Columns, flag
-from chainrule.data.read.records import some
+from chainrule.data.read.tabular.records import some
 from chainrule.errors import DataError, Setting
 
 if TYPE_CHECKING:
-    from chainrule.data.read.table import Table
+    from chainrule.data.read.tabular.table import Table
 
 Roles = tuple[str, ...]
 TEXTS: Roles = ("text",)
@@ -84,7 +84,7 @@ def _resolved(table: Table, asked: Sequence[str]) -> tuple[int, ...]:
 def parted(said: str, names: Sequence[str]) -> list[str]:
     """The columns in one option, with commas between them; a comma may be part of a name
 
-    >>> from chainrule.data.read.columns import parted
+    >>> from chainrule.data.read.tabular.columns import parted
     >>> parted("title,text, long", ["id", "title", "Text, long"])
     ['title', 'text, long']
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainrule.data.read.header import names_columns
+from chainrule.data.read.tabular.header import names_columns
 
 LABELS = [[f"some text {n}", "good" if n % 3 else "bad"] for n in range(9)]
 

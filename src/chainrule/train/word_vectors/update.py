@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import native, ops
-from chainrule.train.word_sampling import AliasTable, random_words
+from chainrule.train.word_vectors.sampling import AliasTable, random_words
 from chainrule.types import Array
 
 

@@ -19,8 +19,8 @@ from chainrule.train.config import TrainConfig, WordTrainConfig
 from chainrule.train.share import check_alone
 from chainrule.train.step import GoingOn, Step
 from chainrule.train.trainer import Trainer
-from chainrule.train.word_sampling import AliasTable, keep_probability, noise
-from chainrule.train.word_update import Stretch, learn
+from chainrule.train.word_vectors.sampling import AliasTable, keep_probability, noise
+from chainrule.train.word_vectors.update import Stretch, learn
 from chainrule.types import Array
 
 STRETCH = 1 << 14  # centers with one learning rate, and between two reports of progress

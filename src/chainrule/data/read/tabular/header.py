@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from chainrule.data.read.columns import FIRST, LANGUAGES, PAIRS, USUAL, plain
+from chainrule.data.read.tabular.columns import FIRST, LANGUAGES, PAIRS, USUAL, plain
 
 FEW = 2  # a label has at least so many rows
 NAME = re.compile(
@@ -24,7 +24,7 @@ def names_columns(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     Programs leave some names out: pandas that of the first column, others one after a separator at the end of each
     row, below which nothing stands.
 
-    >>> from chainrule.data.read.header import names_columns
+    >>> from chainrule.data.read.tabular.header import names_columns
     >>> names_columns(["id", "headline"], []), names_columns(["one", "eins"], [["two", "zwei"]])
     (True, False)
     """
