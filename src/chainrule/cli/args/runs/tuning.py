@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.cli.args.config_file import toml
-from chainrule.cli.args.new_run import in_words
-from chainrule.cli.args.resume import command_for, same_data, same_folder, same_settings
-from chainrule.cli.args.training import in_toml, settled
+from chainrule.cli.args.runs.new import in_words
+from chainrule.cli.args.runs.resume import command_for, same_data, same_folder, same_settings
+from chainrule.cli.args.runs.training import in_toml, settled
 from chainrule.distributed import world
 from chainrule.errors import ConfigError
 from chainrule.machine import memory

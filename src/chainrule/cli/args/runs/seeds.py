@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from chainrule.cli.args.options import options_of
 from chainrule.cli.args.reader import read
-from chainrule.cli.args.resume import same_folder
-from chainrule.cli.args.training import TrainOptions
+from chainrule.cli.args.runs.resume import same_folder
+from chainrule.cli.args.runs.training import TrainOptions
 from chainrule.errors import ConfigError, Setting
 from chainrule.runs.folder import RunFolder, make_empty, make_free
 from chainrule.runs.records.seeds import folder_of, folders, seed_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from chainrule.cli.args.options import Argument, Given, Help
-from chainrule.cli.args.training import Speaking, settled
+from chainrule.cli.args.runs.training import Speaking, settled
 from chainrule.errors import ConfigError
 from chainrule.train.config import TrainConfig
 
@@ -115,7 +115,7 @@ class AlignOptions(Speaking):
         return replace(self.training, **{name: v for name, v in chosen.items() if name not in self.given})
 
     def _resumed(self, folder: Path) -> Run:
-        from chainrule.cli.args.resume import command_for, same_folder, same_settings
+        from chainrule.cli.args.runs.resume import command_for, same_folder, same_settings
 
         for name in ("base", "data"):
             if getattr(self, name) is not None:

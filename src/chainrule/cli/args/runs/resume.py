@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.cli.args.config_file import read_settings, toml
-from chainrule.cli.args.training import TrainOptions, settled
+from chainrule.cli.args.runs.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
 from chainrule.columns import CHOSEN, Columns
 from chainrule.distributed import world

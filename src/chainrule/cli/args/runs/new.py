@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.families import sizes_of
-from chainrule.cli.args.training import CHOSEN, FITTED, TrainOptions, in_toml, settled
+from chainrule.cli.args.runs.training import CHOSEN, FITTED, TrainOptions, in_toml, settled
 from chainrule.data import Corpus
 from chainrule.distributed import world
 from chainrule.errors import ConfigError, Setting
