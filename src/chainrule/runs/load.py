@@ -36,8 +36,9 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.tuned import adapter
 from chainrule.runs.tuned.adapter import is_adapter, load_adapter
+from chainrule.tasks.named import Data
 from chainrule.tasks.registry import task_of, task_of_model
-from chainrule.tasks.task import Data, Task
+from chainrule.tasks.task import Task
 from chainrule.tasks.word_vectors import known_vectors
 from chainrule.text import Tokenizer
 from chainrule.text.training.recipe import Recipe

@@ -33,9 +33,9 @@ from chainrule.runs.trainers import AnyConfig, trainer_of
 from chainrule.runs.tuned.adapter import check_method
 from chainrule.runs.tuned.tuning import Tuning
 from chainrule.runs.warm_start import Start, checked_start, embed_words, own_tokenizer
+from chainrule.tasks.named import Data, facts_of
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup
-from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import Keeping, TrainConfig, WordTrainConfig, defaults
 from chainrule.train.log import Log, Logger, read

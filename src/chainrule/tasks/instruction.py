@@ -24,7 +24,8 @@ from chainrule.models.suited import Suited, for_tuning
 from chainrule.models.tuning import Method
 from chainrule.tasks.answer_options import Answer, AnswerOptions, shorten, show_text
 from chainrule.tasks.memory import check_memory, longest_window
-from chainrule.tasks.task import EvalBatches, Share
+from chainrule.tasks.metrics import Share
+from chainrule.tasks.task import EvalBatches
 from chainrule.tasks.writing import WritingTask
 from chainrule.text import CharTokenizer, Tokenizer, chat_ids
 from chainrule.text.chat.masking import masked_ids

@@ -17,8 +17,9 @@ from chainrule.models import LanguageModel, Model, describe
 from chainrule.models.tuning import Method
 from chainrule.models.tuning.parts import parts
 from chainrule.runs.warm_start import Start
+from chainrule.tasks.named import facts_of
 from chainrule.tasks.registry import task_of
-from chainrule.tasks.task import Task, facts_of
+from chainrule.tasks.task import Task
 from chainrule.text import Tokenizer
 from chainrule.train.config import Keeping, TrainConfig
 from chainrule.train.general import General, Pull

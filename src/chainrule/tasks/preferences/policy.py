@@ -26,10 +26,11 @@ from chainrule.models import LanguageModel, Model
 from chainrule.models import Reward as RewardModel
 from chainrule.models.suited import RULES, Suited
 from chainrule.suggest import hinted
+from chainrule.tasks.named import NamedModel
 from chainrule.tasks.preferences.answering import AnsweringTask, check_policy
 from chainrule.tasks.preferences.comparison_task import SPLIT, unlearned
 from chainrule.tasks.preferences.text_reward import TextReward, named, of_texts
-from chainrule.tasks.task import EvalBatches, NamedModel
+from chainrule.tasks.task import EvalBatches
 from chainrule.text import Tokenizer
 from chainrule.text.chat.answers import AnswerCoder
 from chainrule.types import Ids
