@@ -1,4 +1,4 @@
-"""Training: `trainer` is the loop, `step` one update, `config` the settings.
+"""Training: `trainer` is the loop, `step` one update, `evaluation` what is measured between, `config` the settings.
 
 `plan` decides the number of steps and the rate; `log` writes log.jsonl; `precision`, `ema` and `skips` belong to a
 step; `trials` finds a learning rate or overfits one batch; `word_vectors` trains word2vec.
