@@ -1,4 +1,4 @@
-"""A run on disk: `folder` names its files, `run` makes, trains and resumes it, `checkpoint` saves and finds states.
+"""A run on disk: `folder` names its files, `run` makes and resumes it, `stretch` trains it, `checkpoint` saves states.
 
 `load` gives the model of a run, `warm_start` reads initial weights, `replay` repeats a step; `records` is what a run
 has written down, and `tuned` what a run is that tunes a base.
