@@ -96,15 +96,13 @@ class PolicyTask(AnsweringTask):
         algorithm = given.pop("algorithm", "ppo")
         rewards = {name: given.pop(name) for name in ("reward", "reward_function") if name in given}
         check_reward(rewards, tokenizer)
-        parts: dict[str, list[Any]] = {"train": [], "validation": []}
-        for prompt in data.prompts:
-            parts["validation" if eval_only else SPLIT.part(as_text(prompt))].append(prompt)
-        if not all(parts.values()) and not eval_only:
+        training, validation = SPLIT.held_back(data.prompts, as_text, eval_only=eval_only)
+        if not eval_only and not (training and validation):
             raise DataError(
                 f"{data.name}: {len(data.prompts)} prompts (must be enough to hold back one in ten)"
             )
         settings = settings_of(algorithm, given)
-        return cls(data, tokenizer, parts["train"], parts["validation"], algorithm, settings, **rewards)
+        return cls(data, tokenizer, training, validation, algorithm, settings, **rewards)
 
     def facts(self) -> dict[str, Any]:
         reward = {} if self.reward is None else {"reward": self.reward.facts}
