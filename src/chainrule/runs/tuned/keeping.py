@@ -29,7 +29,7 @@ WINDOWS = 256  # of the old task that are measured, at most
 
 
 class Old(NamedTuple):
-    """Data of the old task, by which they are found again."""
+    """The data of the old task: where they are found again, and their hash."""
 
     family: str
     task: str

@@ -98,7 +98,7 @@ def parted(said: str, names: Sequence[str]) -> list[str]:
 
 
 def place_of(table: Table, said: str) -> int:
-    """The place of a column; its name counts more than its number, and its case does not."""
+    """The place of a column, from 0, by its name in upper or lower case, or else by its number from 1."""
     for names, wanted in ((table.names, said), (tuple(map(plain, table.names)), plain(said))):
         if names.count(wanted) > 1:
             raise DataError(f"{table.path}: {names.count(wanted)} columns {said!r} (give the number of one)")
