@@ -18,6 +18,11 @@ BETWEEN = "\n"  # the columns of a text
 COPIES = "copies of another row"
 
 
+def copies_left_out(count: int) -> str:
+    """For the end of a count: ", 3 copies left out", or nothing."""
+    return f", {count:,} cop{'y' if count == 1 else 'ies'} left out" if count else ""
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a table was read. The same columns of several files are one reading, of the files together."""
