@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from chainrule import native
 from chainrule.calls import Answering, answering_methods
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
-from chainrule.optim.tensors import Learned, Piece, as_block
+from chainrule.optim.tensors import Learned, as_block
 from chainrule.types import Array
 
 Betas = tuple[float, float]  # how much two averages keep of the past, each from 0 to below 1
@@ -54,32 +55,27 @@ class Optimizer(Answering):
         rate = self.lr if lr is None else self._rate(lr)
         self.steps += 1
         self._compiled = self.params.kernels() is not None
-        for piece in self.params.pieces():
-            if piece[-1]:
-                self._in_group(piece, rate)
-            else:
-                self._move(piece, rate)
+        for values, grads, span, decays, settings in self.params.pieces():
+            with self._in_group(settings, rate) if settings else nullcontext(rate) as own:
+                # The kernels split the work among threads themselves.
+                chunk = CHUNK if self.kernels is None else max(1, values.size)
+                for start in range(0, values.size, chunk):
+                    stop = min(start + chunk, values.size)
+                    there = slice(span.start + start, span.start + stop)
+                    state = tuple(self.arrays[slot][there] for slot in self.slots)
+                    self.update(values[start:stop], grads[start:stop], state, own, decays)
         self.params.changed()
 
-    def _move(self, piece: Piece, rate: float) -> None:
-        """Update one piece, chunk by chunk."""
-        values, grads, span, decays, _ = piece
-        # The kernels split the work among threads themselves.
-        chunk = CHUNK if self.kernels is None else max(1, values.size)
-        for start in range(0, values.size, chunk):
-            stop = min(start + chunk, values.size)
-            state = tuple(self.arrays[slot][span.start + start : span.start + stop] for slot in self.slots)
-            self.update(values[start:stop], grads[start:stop], state, rate, decays)
-
-    def _in_group(self, piece: Piece, rate: float) -> None:
-        """Update a piece with the settings of its group."""
-        settings = dict(piece[-1])
+    @contextmanager
+    def _in_group(self, group: Mapping[str, Any], rate: float) -> Iterator[float]:
+        """In here the settings of a group count; its learning rate."""
+        settings = dict(group)
         if (own := settings.pop("lr", None)) is not None:
             rate = rate * own / self.lr if self.lr else own
         before = {name: getattr(self, name) for name in settings}
         vars(self).update(settings)
         try:
-            self._move(piece, rate)
+            yield rate
         finally:
             vars(self).update(before)
 
