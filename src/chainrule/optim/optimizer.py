@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,11 +56,42 @@ class Optimizer(Answering):
         self.steps += 1
         self._compiled = self.params.kernels() is not None
         for piece in self.params.pieces():
-            if piece[-1]:
-                self._in_group(piece, rate)
-            else:
-                self._move(piece, rate)
+            self._take(piece, rate)
         self.params.changed()
+
+    def rehearse(self, lr: float | None = None) -> Iterator[tuple[int, Array]]:
+        """The next step without taking it: where each chunk of the state begins, and by how much its values would move.
+
+        Of values and state there is a copy of one chunk at a time.
+        """
+        self._check_block()
+        rate = self.lr if lr is None else self._rate(lr)
+        self._compiled = self.params.kernels() is not None
+        for values, grads, span, decays, settings in self.params.pieces():
+            for start in range(0, values.size, CHUNK):
+                some = slice(start, min(start + CHUNK, values.size))
+                new, place = values[some].copy(), span.start + start
+                with self._ahead(slice(place, place + new.size)):
+                    self._take((new, grads[some], slice(0, new.size), decays, settings), rate)
+                yield place, new - values[some]
+
+    @contextmanager
+    def _ahead(self, chunk: slice) -> Iterator[None]:
+        """In here the optimizer is one step further, with a copy of a chunk of its state."""
+        arrays, self.arrays = self.arrays, {slot: array[chunk].copy() for slot, array in self.arrays.items()}
+        self.steps += 1
+        try:
+            yield
+        finally:
+            self.arrays = arrays
+            self.steps -= 1
+
+    def _take(self, piece: Piece, rate: float) -> None:
+        """Update one piece, with the settings of its group if it has any."""
+        if piece[-1]:
+            self._in_group(piece, rate)
+        else:
+            self._move(piece, rate)
 
     def _move(self, piece: Piece, rate: float) -> None:
         """Update one piece, chunk by chunk."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 from chainrule.autograd.mode import switched
-from chainrule.errors import ConfigError, Setting
+from chainrule.errors import ChainruleWarning, ConfigError, Setting
 from chainrule.machine import memory
 from chainrule.models import model_class
 from chainrule.models.model import Config
@@ -38,11 +39,18 @@ def check_memory(sizes: Any, training: Any, window: int | None = None) -> None:
     )
 
 
-def longest_window(config: Any, training: Any) -> int:
-    """The context of a model, halved until a step of windows of this length leaves half of the memory to others."""
-    window = int(config.block_size)
+def longest_window(config: Any, training: Any, wanted: int) -> int:
+    """As many tokens as are wanted, or halved until a step of such windows leaves half of the memory to others.
+
+    The context is the most there are. Windows that became shorter are told.
+    """
+    window = most = min(wanted, int(config.block_size))
     while window > SHORT and step_bytes(config, training, window) > memory() // 2:
         window //= 2
+    if window < most:
+        why = f"longer ones would take more than half of the memory, {memory() / 2**30:.1f} GiB"
+        fix = f"a smaller batch_size than {training.batch_size} leaves room for more"
+        warnings.warn(f"rows of {window:,} tokens instead of {most:,}: {why} ({fix})", ChainruleWarning, stacklevel=2)
     return window
 
 

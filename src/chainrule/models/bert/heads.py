@@ -229,10 +229,16 @@ class BERTEmbedder(Model):
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """How surprising it is, in nats, that a text and its partner belong together rather than with any other."""
+        return self.compared(self.to_compare(inputs), targets)
+
+    def to_compare(self, inputs: Any) -> tuple[Tensor, ...]:
+        """Vectors of texts and of their partners, (B, C) each, of length 1"""
         ids, mask, partner_ids, partner_mask = inputs
-        texts, partners = self(ids, mask), self(partner_ids, partner_mask)  # (B, C) each
-        if not self.config.normalize:
-            texts, partners = unit(texts), unit(partners)
+        texts, partners = self(ids, mask), self(partner_ids, partner_mask)
+        return (texts, partners) if self.config.normalize else (unit(texts), unit(partners))
+
+    def compared(self, vectors: tuple[Tensor, ...], targets: Array) -> Tensor:
+        texts, partners = vectors
         cosines = ops.matmul(texts, partners.transpose(1, 0))  # (B, B)
         scores = cosines * (1 / self.config.temperature)
         own = np.where(np.asarray(targets) == IGNORE, IGNORE, np.arange(len(targets)))

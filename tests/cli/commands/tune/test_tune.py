@@ -240,7 +240,6 @@ def test_lora_fits_where_full_tuning_does_not(
             needs.append(memory.step_bytes(model.config, training))
     assert needs[0] < needs[1]
     monkeypatch.setattr(memory, "memory", lambda: sum(needs) // 2)
-    monkeypatch.setattr(memory, "longest_window", lambda config, training: config.block_size)
     base, text = str(folder / "gpt"), str(folder / "text.txt")
     words = ["tune", base, text, "--batch-size", "1", "--max-steps", "1", "--eval-windows", "1"]
     with pytest.raises(SystemExit):
