@@ -302,7 +302,9 @@ def test_shared_parameters_are_those_of_the_other_layer() -> None:
     for name, param in one.named_parameters():
         assert (param is kept) if name == "heads.a.weight" else (param is theirs[name]), name
     assert one.tied is one.h[0].fc.weight is other.tied
-    assert (one.pair[0].running_mean == 5.0).all() and one.pair[0].running_mean is not other.pair[0].running_mean
+    assert (one.pair[0].running_mean == 5.0).all() and one.pair[0].running_mean is not other.pair[
+        0
+    ].running_mean
     block = one.parameters()  # moves them all: the other layer goes with them
     block["scale"].array[...] = 7.0
     assert (other.scale.array == 7.0).all() and other.scale.block is block

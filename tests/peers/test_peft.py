@@ -179,11 +179,7 @@ def test_we_load_lora_of_peft(folder: Path, tmp_path: Path, base: str, options: 
 
 @pytest.mark.parametrize(
     ("base", "kind"),
-    [
-        ("gpt", "PrefixTuningConfig"),
-        ("llama", "PrefixTuningConfig"),
-        ("gpt", "PromptTuningConfig"),
-    ],
+    [("gpt", "PrefixTuningConfig"), ("llama", "PrefixTuningConfig"), ("gpt", "PromptTuningConfig")],
 )
 def test_we_load_prefixes_and_prompts_of_peft(folder: Path, tmp_path: Path, base: str, kind: str) -> None:
     config = getattr(peft, kind)(num_virtual_tokens=4, task_type="CAUSAL_LM")

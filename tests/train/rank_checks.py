@@ -176,7 +176,7 @@ def fewer_rows_than_ranks() -> None:
 
 
 def carried_state() -> None:
-    """A recurrent model gives the losses of one process; every rank has the state of all rows, of none its own alone."""
+    """A recurrent model gives the losses of one process, and every rank has the state of all rows."""
     for family, more in (("lstm", {}), ("gru", {"accumulate": 2}), ("rnn", {"rows": world().size - 1})):
         one, many = other(family, alone=True, **more), other(family, **more)
         np.testing.assert_allclose(steps(many), steps(one), rtol=2e-5)

@@ -20,7 +20,7 @@ POOLED = (
     "scale run",
 )  # whose items they can share out
 ALONE = {
-    "align ppo": "its answers are written together by one decoder, whose threads use all cores: start it without mpiexec"
+    "align ppo": "one decoder writes all answers, and its threads use all cores: start it without mpiexec"
 }
 HEARD = 1.0  # seconds for `mpiexec` to pass on what a rank has said: an abort loses what it still holds
 

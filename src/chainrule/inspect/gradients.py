@@ -45,9 +45,7 @@ def parameters(
         if param.requires_grad and id(param) not in known:
             known.add(id(param))
             grad = 0.0 if param.grad is None else norm(param.grad)
-            reports.append(
-                ParameterReport(name, param.shape, norm(param.array), grad, moved.get(id(param)))
-            )
+            reports.append(ParameterReport(name, param.shape, norm(param.array), grad, moved.get(id(param))))
     return reports
 
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SLOWER = 10  # times, of the remedy that is nothing but a lower rate
-OFTENER = 5  # times early stopping looks at the old task, while its rate rises: else the first look comes too late
+OFTENER = (
+    5  # times early stopping looks at the old task, while its rate rises: else the first look comes too late
+)
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,7 @@ def with_tokens(
     matrices = {id(model.embedding.weight), id(model.head.weight)}
     names = [name for name, param in model.named_parameters() if id(param) in matrices]
     arrays = model.arrays()
-    tables = {
-        name: _with_rows(arrays[name], known, tokens, seed, place) for place, name in enumerate(names)
-    }
+    tables = {name: _with_rows(arrays[name], known, tokens, seed, place) for place, name in enumerate(names)}
     if shared:
         grown.share(model, but=names)
     grown.load((grown if shared else model).arrays() | tables)

@@ -119,7 +119,7 @@ class Model(Layer):
         return next(filter(None, of_config), None)
 
     divisible = True
-    """A batch may be split into microbatches: its loss is made of theirs. If not, it has `to_compare` and `compared`."""
+    """A batch may be split into microbatches: its loss is made of theirs. If not there are `to_compare`, `compared`."""
     recompute = False
     """Keep only the input of each block and recompute the rest in backward."""
 
@@ -160,7 +160,7 @@ class Model(Layer):
         return (self.loss(inputs, targets),)
 
     def to_compare(self, inputs: Any) -> tuple[Tensor, ...]:
-        """By what examples are compared with all others of their batch: tensors with a row for each, made of it alone."""
+        """By what examples are compared with all others of a batch: tensors with a row for each, made of it alone."""
         raise NotImplementedError
 
     def compared(self, vectors: tuple[Tensor, ...], targets: Array) -> Tensor:

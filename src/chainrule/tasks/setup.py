@@ -108,9 +108,7 @@ def check_frozen(config: Any, start: Model | None) -> None:
         )
 
 
-def begun_with(
-    start: Model, family: str, sizes: Mapping[str, Any], *, given_up: bool = False
-) -> Model:
+def begun_with(start: Model, family: str, sizes: Mapping[str, Any], *, given_up: bool = False) -> Model:
     """A model of a family with the weights of `start`: the same one, or its body with a new head.
 
     What only says how it learns may differ, and the context where no weight belongs to a position. All else must be

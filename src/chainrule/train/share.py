@@ -89,8 +89,9 @@ class RankShare(Share):
         share, done = (self.world.rank, self.ranks), self._done if self.overlap else None
         state = None
         if self.model.divisible:
-            options = {"accumulate": accumulate, "factor": factor}
-            loss, state = backward(self.model, batch, **options, share=share, done=done)
+            loss, state = backward(
+                self.model, batch, accumulate=accumulate, factor=factor, share=share, done=done
+            )
         else:
             loss = self._compared(batch, factor, done)
         self.exchange.finish()  # before anything else is summed: ranks may be at different buckets

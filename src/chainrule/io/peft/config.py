@@ -67,7 +67,9 @@ def foreign_method(model: Model, about: Mapping[str, Any], arrays: Mapping[str, 
     if kind == "PREFIX_TUNING":
         settings.must("prefix_projection", False)
         if not isinstance(model, GPT | Llama):
-            rule = "must be a GPT or a Llama: elsewhere the prefix takes positions there, and here it takes none"
+            rule = (
+                "must be a GPT or a Llama: elsewhere the prefix takes positions there, and here it takes none"
+            )
             raise FormatError(f"peft_type is PREFIX_TUNING for a {type(model).__name__} ({rule})")
         return Prefix(length=settings.integer("num_virtual_tokens"))
     settings.must("bias", "none")

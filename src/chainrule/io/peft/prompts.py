@@ -1,7 +1,7 @@
 """Prefixes, one array (m, layers · 2 · heads · D) of keys and values, and prompts, one array (m, C).
 
-There a prefix takes the first m positions. So it does in our GPT; in a Llama, where only distances count, it takes none,
-and its keys are turned on by m positions. Others have no such file.
+There a prefix takes the first m positions. So it does in our GPT; in a Llama, where only distances count, it takes
+none, and its keys are turned on by m positions. Others have no such file.
 """
 
 from __future__ import annotations
