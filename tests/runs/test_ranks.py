@@ -66,7 +66,7 @@ def test_a_checkpoint_of_two_ranks_is_resumed_by_one_and_by_three(text: str, tmp
 
 def pairs(folder: Path) -> str:
     path = folder / "pairs.tsv"
-    words = ["fox", "dog", "cat", "cow", "hen", "owl"]
+    words = ["fox", "dog", "cat", "cow", "hen", "owl", "bee", "ant"]
     rows = [f"the {a} sees the {b}\tthe {b} is seen by the {a}" for a in words for b in words if a != b]
     path.write_text("\n".join(rows) + "\n")
     return str(path)

@@ -190,8 +190,10 @@ def carried_state() -> None:
 def compared() -> None:
     """Examples are compared with those of all ranks: the loss and the update are those of one process."""
     one, many = other("bert-embedder", alone=True), other("bert-embedder")
-    np.testing.assert_allclose(steps(many), steps(one), rtol=1e-4)
-    np.testing.assert_allclose(weights(many), weights(one), atol=1e-4)
+    np.testing.assert_allclose(steps(many, 1), steps(one, 1), rtol=1e-5)
+    grads = [made.model.parameters().grad for made in (many, one)]
+    np.testing.assert_allclose(*grads, atol=1e-6)  # of biases of keys it is 0 but for rounding
+    np.testing.assert_allclose(steps(many, 4), steps(one, 4), rtol=1e-4)
     same_everywhere(weights(many))
     again, cut = other("bert-embedder"), other("bert-embedder", shard_optimizer=True)
     assert steps(again) == steps(cut)
