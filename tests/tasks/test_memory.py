@@ -31,6 +31,11 @@ def test_windows_that_are_made_shorter_are_told(monkeypatch: pytest.MonkeyPatch)
         ChainruleWarning, match="rows of 150 tokens instead of 300: longer ones would take more"
     ):
         assert memory.longest_window(CONFIG, TRAINING, 300) == 150
+    monkeypatch.setattr(memory, "memory", lambda: 1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert memory.longest_window(CONFIG, TRAINING, 300) < 64  # too little for any: refused elsewhere
+    monkeypatch.setattr(memory, "memory", lambda: 2 * needed - 2)
     with pytest.warns(ChainruleWarning, match="rows of 256 tokens instead of 512"):
         assert memory.longest_window(CONFIG, TRAINING, 1000) == 256  # the context is the most
 

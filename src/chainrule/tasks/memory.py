@@ -46,14 +46,13 @@ def longest_window(config: Any, training: Any, wanted: int) -> int:
     The context is the most there are. Windows that became shorter are told.
     """
     window = most = min(wanted, int(config.block_size))
-    while window > SHORT and step_bytes(config, training, window) > memory() // 2:
+    while (needed := step_bytes(config, training, window)) > memory() // 2 and window > SHORT:
         window //= 2
-    if window < most:
+    if window < most and needed <= memory():  # or it is refused
         why = f"longer ones would take more than half of the memory, {memory() / 2**30:.1f} GiB"
-        fix = f"a smaller batch_size than {training.batch_size} leaves room for more"
-        warnings.warn(
-            f"rows of {window:,} tokens instead of {most:,}: {why} ({fix})", ChainruleWarning, stacklevel=2
-        )
+        fix = " (a smaller batch leaves room for more)" if training.batch_size > 1 else ""
+        said = f"rows of {window:,} tokens instead of {most:,}: {why}{fix}"
+        warnings.warn(said, ChainruleWarning, stacklevel=2)
     return window
 
 
