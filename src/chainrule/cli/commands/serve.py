@@ -67,9 +67,12 @@ class Command:
             rule = "pip install 'chainrule[serve]'"
             raise ConfigError(f"serve: {error.name} is not installed ({rule})") from error
         from chainrule.serve.http.app import create_app
+        from chainrule.serve.http.gate import check_host
         from chainrule.serve.http.server import bound, is_local, serve
         from chainrule.serve.models import ModelPath, load_models
 
+        for name in self.allow_host:
+            check_host(name)
         key = self.api_key if self.api_key is not None else os.environ.get(KEY)
         if key is not None and not (key := key.strip()):
             raise ConfigError("serve: ", Setting("api_key"), " is empty (must be a key, or left out)")
@@ -95,13 +98,14 @@ class Command:
         )
         name, port = sock.getsockname()[:2]
         address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-        serve(app, sock, lambda: print(greeting(address, models, key is not None), flush=True))
+        shown = None if key is None else f"${KEY}" if self.api_key is None else "YOUR_KEY"
+        serve(app, sock, lambda: print(greeting(address, models, shown), flush=True))
 
 
-def greeting(address: str, models: Models, guarded: bool) -> str:
-    """Where it is, something to paste, and the memory of each model."""
+def greeting(address: str, models: Models, key: str | None) -> str:
+    """Where it is, something to paste, and the memory of each model; `key` stands for the key, which is not printed."""
     body = json.dumps({"model": models.first.name, "prompt": "Once", "max_tokens": 20})
-    header = ' -H "Authorization: Bearer $CHAINRULE_API_KEY"' if guarded else ""
+    header = f' -H "Authorization: Bearer {key}"' if key else ""
     example = f"curl {address}/v1/completions -H 'Content-Type: application/json'{header} -d '{body}'"
     where = f"serving at {address} (a page for people; clients of OpenAI: {address}/v1)"
     memory = (f"{served.name}: {served.memory}" for served in models if served.memory is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import signal
 import socket
@@ -16,7 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.serve.limits import LIMITS
 
 SENT_AHEAD = 1 << 17  # bytes that a client has not taken: left to itself a system holds megabytes of each
@@ -117,14 +118,25 @@ def bound(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # Named as TCP: asyncio then sends small packets at once, which a client would otherwise wait 40 ms for.
         found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    except (OSError, UnicodeError) as error:
+        raise no_address(host, error) from None
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
         found.bind((host, port))
-    except (OSError, UnicodeError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"serve: {host} port {port}: {why} (choose another --port, or --port 0 for any)"
-        ) from None
+    except OSError as error:
+        found.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise no_address(host, error) from None
+        rule = "choose another --port, or --port 0 for any"
+        raise ConfigError(f"serve: {host} port {port}: {error.strerror} ({rule})") from None
     return found
+
+
+def no_address(host: str, error: Exception) -> ConfigError:
+    """The error for a host that this machine cannot listen at."""
+    why = getattr(error, "strerror", None) or error
+    rule = "must be an address or a name of this machine, such as 127.0.0.1"
+    return ConfigError("serve: ", Setting("host"), f" is {host!r}: {why} ({rule})")
 
 
 def is_local(host: str) -> bool:
