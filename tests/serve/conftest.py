@@ -14,8 +14,9 @@ import pytest
 
 import chainrule as cr
 from chainrule.random import seeded
+from chainrule.serve.http.address import bound
 from chainrule.serve.http.app import create_app
-from chainrule.serve.http.server import Uvicorn, bound
+from chainrule.serve.http.server import Uvicorn
 from chainrule.serve.models import Models, Served
 from chainrule.text import CharTokenizer, WordPieceTokenizer
 from chainrule.text.chat.roles import chat_tokenizer

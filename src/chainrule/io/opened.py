@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from chainrule.autograd.stored import StoredParam
 from chainrule.errors import FormatError
-from chainrule.io.binary import is_mapped, let_go
+from chainrule.io.binary import let_go
 from chainrule.io.lazy import FLOAT32, Arrays, Matrix, later
 from chainrule.models import LanguageModel, Model
 from chainrule.nn.init import stored_parameters, unfilled
@@ -61,16 +62,16 @@ def is_stored(model: Model) -> bool:
 
 
 def _read(name: str, array: Matrix) -> Matrix:
-    """The values in memory of their own; the file they come from leaves it."""
-    found = finite(name, np.asarray(array, FLOAT32))
-    found = found.copy() if is_mapped(found) else found
-    let_go()
+    """The values, in the mapped file if they are there as they should be: it leaves memory when the array does."""
+    found = finite(name, np.asarray(array, FLOAT32)).view()
+    weakref.finalize(found, let_go).atexit = False
     return found
 
 
 def finite(name: str, array: Matrix) -> Matrix:
-    """The array, if all of it is finite"""
-    if array.size and not np.isfinite([array.min(), array.max()]).all():  # needs no memory, unlike counting
+    """The array, if all of it is finite; the sum of squares says so in one pass, unless it overflows"""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
+    if not np.isfinite(np.dot(flat, flat)) and not np.isfinite([array.min(), array.max()]).all():
         wrong = array.size - np.count_nonzero(np.isfinite(array))
         rule = "must be none: get the file again, or earlier weights of its training"
         raise FormatError(f"{name}: {wrong:,} of {array.size:,} values are NaN or infinite ({rule})")

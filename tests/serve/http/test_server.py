@@ -19,7 +19,7 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.cli.commands.serve import greeting
-from chainrule.serve.http.server import bound, is_local
+from chainrule.serve.http.address import bound, is_local
 from chainrule.serve.models import Models
 from tests.serve.conftest import char_model, until
 

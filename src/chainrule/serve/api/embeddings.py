@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.generate.embedding import Vectors
 from chainrule.serve.api.errors import refused
 from chainrule.serve.api.requests import EmbeddingRequest
 from chainrule.serve.api.sampling import encoding, token_ids
@@ -15,6 +14,9 @@ from chainrule.serve.batching import Embedder
 from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Served
 from chainrule.types import Ids
+
+if TYPE_CHECKING:
+    from chainrule.generate.embedding import Vectors
 
 
 def embedder_of(served: Served) -> Embedder:

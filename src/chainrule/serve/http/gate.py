@@ -21,7 +21,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from chainrule.errors import ConfigError, Setting
 from chainrule.serve.api.errors import ApiError, api_error
 from chainrule.serve.batching import Full
 from chainrule.serve.http.events import dumped
@@ -168,13 +167,6 @@ def host_name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()
-
-
-def check_host(name: str) -> None:
-    """Refuse what no client can send as the name of a host."""
-    if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", name, re.ASCII):
-        rule = "must be a name alone, such as models.example: no scheme, no port, no path"
-        raise ConfigError("serve: ", Setting("allow_host"), f" is {name[:100]!r} ({rule})")
 
 
 def _is_address(name: str) -> bool:
