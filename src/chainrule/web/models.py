@@ -12,8 +12,9 @@ from typing import Any
 
 import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.runs import RunFolder, environment
+from chainrule.runs import RunFolder
 from chainrule.runs.folder import step_of
+from chainrule.runs.records import environment
 from chainrule.text import prompt_ids
 from chainrule.web.runs.overview import READERS, Runs
 

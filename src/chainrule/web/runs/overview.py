@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.errors import ConfigError
 from chainrule.runs import History, RunFolder
-from chainrule.runs.compare import different, facts
+from chainrule.runs.records.compare import different, facts
 from chainrule.train.log import read
 
 # Families whose models read one text and predict its tokens; those that write go on from where it ends.
