@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from chainrule.autograd.stored import StoredParam
 from chainrule.errors import FormatError
 from chainrule.io.binary import let_go
-from chainrule.io.lazy import FLOAT32, Arrays, Matrix, later
+from chainrule.io.lazy import FLOAT32, Arrays, Lazy, Matrix, later
 from chainrule.models import LanguageModel, Model
 from chainrule.nn.init import stored_parameters, unfilled
 from chainrule.text import Tokenizer
@@ -47,13 +48,28 @@ class Opened(NamedTuple):
             return self.load()
         with stored_parameters():
             model = type(self.model)(self.model.config)
-        for name, param in model.named_parameters():
-            assert isinstance(param, StoredParam)
-            param.read = partial(_read, name, self.arrays[name])
-        for path, layer in model.named_layers():
-            for name in layer.buffers:
-                setattr(layer, name, np.array(self.arrays[f"{path}.{name}".lstrip(".")]))
+        attach(model, self.arrays)
         return model.eval()
+
+
+def attach(model: Model, arrays: Mapping[str, Matrix]) -> None:
+    """The stored parameters of a model read their values from arrays, by name; buffers are read now."""
+    for name, param in model.named_parameters():
+        assert isinstance(param, StoredParam)
+        param.read = partial(_read, name, arrays[name])
+    for path, layer in model.named_layers():
+        for name in layer.buffers:
+            setattr(layer, name, np.array(arrays[f"{path}.{name}".lstrip(".")]))
+
+
+def lazy_arrays(model: Model) -> Arrays:
+    """The arrays of a model by name; those that are in a file are read when they are used."""
+    if not is_stored(model):
+        return model.arrays()
+    stored: Any = {
+        name: Lazy(param.shape, partial(getattr, param, "array")) for name, param in model.named_parameters()
+    }
+    return stored | dict(model.named_buffers())
 
 
 def is_stored(model: Model) -> bool:

@@ -108,7 +108,7 @@ def open_model(path: str | os.PathLike[str], *, to_decode: bool = False) -> Load
         saved = best_checkpoint(Path(path))
         loaded = Loaded(*build(saved, path, to_decode=to_decode), saved)
     elif is_adapter(Path(path)):
-        loaded = Loaded(*load_adapter(Path(path)), None)
+        loaded = Loaded(*load_adapter(Path(path), to_decode=to_decode), None)
     else:
         found = loading.open_model(path)
         assert found.tokenizer is not None
@@ -217,7 +217,8 @@ def build(
     """The model and the tokenizer in a checkpoint of the run at `path`; `to_decode` as in `open_model`."""
     try:
         if about := saved.adapter_config:
-            model, *_ = adapter.build(saved.config, saved.adapter_model, about, run_of(Path(path)))
+            run = run_of(Path(path))
+            model, *_ = adapter.build(saved.config, saved.adapter_model, about, run, to_decode=to_decode)
         else:
             opened = to_opened(saved.config, saved.model)
             model = opened.to_decode() if to_decode else opened.load()
