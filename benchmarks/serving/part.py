@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,7 @@ class Part:
 def checked(parts: Sequence[Part]) -> str:
     """All checks as one table."""
     rows = [
-        [part.title, check.rule, check.found, "yes" if check.holds else "**NO**"]
+        [re.split("[,:]", part.title)[0], check.rule, check.found, "yes" if check.holds else "**NO**"]
         for part in parts
         for check in part.checks
     ]
