@@ -1,7 +1,8 @@
 // The shell: navigation, theme, and a router with an address for every view.
 
+import { recorded } from "./lib/api.js";
 import { h, replace } from "./lib/dom.js";
-import { problem } from "./lib/parts.js";
+import { problem, toast } from "./lib/parts.js";
 
 const VIEWS = [
   { path: "/", name: "Home", file: "./views/home.js", exact: true },
@@ -12,6 +13,7 @@ const VIEWS = [
   { path: "/calculus", name: "Calculus", file: "./views/calculus.js" },
 ];
 const main = document.getElementById("main");
+const here = () => recorded ?? location; // the address of what is shown
 let leave = null;
 let turn = 0;
 
@@ -24,15 +26,15 @@ function find(path) {
   return VIEWS.find((view) => path === view.path || (!view.exact && path.startsWith(`${view.path}/`)));
 }
 
-async function show() {
+export async function show() {
   const mine = ++turn;
   leave?.();
   leave = null;
-  const view = find(location.pathname);
+  const { pathname, search } = here(), view = find(pathname);
   drawNav(view);
   if (!view) {
     document.title = "Not found · Chainrule Studio";
-    replace(main, h("div.card.empty", h("h1", "There is no such page"), h("p", `${location.pathname} is no view of the Studio.`),
+    replace(main, h("div.card.empty", h("h1", "There is no such page"), h("p", `${pathname} is no view of the Studio.`),
       h("a.button.main", { href: "/", data: { link: "" } }, "Home")));
     return;
   }
@@ -41,16 +43,27 @@ async function show() {
     if (mine !== turn) return;
     const place = h("div.view");
     replace(main, place);
-    const below = location.pathname.slice(view.path.length).replace(/^\//, "");
+    const below = pathname.slice(view.path.length).replace(/^\//, "");
     document.title = `${view.name} · Chainrule Studio`;
-    leave = (await module.render(place, { below, params: new URLSearchParams(location.search) })) ?? null;
+    leave = (await module.render(place, { below, params: new URLSearchParams(search) })) ?? null;
+    if (recorded) frozen(place);
   } catch (error) {
     if (mine === turn) replace(main, h("h1", view.name), problem(error), h("div.row", h("a.button.main", { href: view.path, data: { link: "" } }, `Back to ${view.name}`),
       h("a.button", { href: "/", data: { link: "" } }, "Home")));
   }
 }
 
+/** A view out of a file: what would have to be computed cannot be changed. */
+function frozen(place) {
+  place.prepend(h("p.saved.small.soft", `A view of Chainrule Studio, saved on ${recorded.saved}. Everything it shows is in this file.`));
+  for (const field of place.querySelectorAll("textarea, input:not([type=checkbox]), select[aria-label=Model]")) field.disabled = true;
+}
+
 export function go(path) {
+  if (recorded) {
+    toast("This file holds one view: open the Studio for the others");
+    return;
+  }
   history.pushState(null, "", path);
   scrollTo(0, 0);
   show().then(() => main.focus({ preventScroll: true }));
@@ -58,6 +71,7 @@ export function go(path) {
 
 /** Change the address without leaving the view. */
 export function remember(search) {
+  if (recorded) return;
   const text = search.toString();
   history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
 }
