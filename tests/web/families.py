@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import chainrule as cr
+from chainrule.text.chat.roles import chat_tokenizer
 from tests.web.conftest import TEXT
 
 WIDE = {"n_head": 2, "n_embd": 16, "n_layer": 2, "block_size": 24}
@@ -25,7 +26,7 @@ SENTENCE = "the quick"
 
 
 def make_families(folder: Path) -> Path:
-    """Runs of all families in a directory, and `imported`, the GPT as a directory of Hugging Face."""
+    """Runs of all families in a directory, `imported`, the GPT as a directory of Hugging Face, and `talker`, with a chat format."""
     folder.mkdir(parents=True)
     text = folder.parent / "fox.txt"
     text.write_text(TEXT, encoding="utf-8")
@@ -37,6 +38,10 @@ def make_families(folder: Path) -> Path:
     found = cr.tasks.TranslationTask.find(str(pairs))
     cr.runs.Run.new(folder / "seq2seq", found, config, "seq2seq", **WIDE).train()
     cr.io.save_pretrained(*cr.load(folder / "gpt"), folder / "imported")
+    with cr.random.seeded(0):
+        tokenizer = chat_tokenizer(cr.text.CharTokenizer.train(TEXT))
+        talker = cr.models.make("gpt", vocab_size=tokenizer.vocab_size, **WIDE | {"block_size": 64})
+    cr.io.save_pretrained(talker, tokenizer, folder / "talker")
     return folder
 
 

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 import chainrule as cr
 from tests.web.families import SENTENCE, SIZES, TRANSFORMERS, arrays, ran
 
-ALL = (*SIZES, "seq2seq", "imported")
+ALL = (*SIZES, "seq2seq", "imported", "talker")
 
 
 def test_every_family_is_listed_and_imported_models_too(studio: TestClient) -> None:

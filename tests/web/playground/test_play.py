@@ -81,6 +81,19 @@ def test_a_translation_branches(studio: TestClient) -> None:
     assert branch["tokens"][0]["id"] == other and branch["tokens"][0]["given"]
 
 
+def test_a_chat_model_answers(studio: TestClient) -> None:
+    messages = [{"role": "user", "content": "the quick fox"}]
+    found = played(studio, run="talker", messages=messages, length=6, options={"seed": "2"})
+    names, printed = ran(found["python"])
+    assert found["answer"] == names["request"].text and found["chat"] is True
+    assert [token["id"] for token in found["tokens"]] == [*names["ids"], *names["more"]]
+    assert str([token["p"] for token in found["tokens"][1:]]) in printed
+    long = [{"role": "user", "content": "the quick fox " * 9}]
+    assert "begin a new one" in played(studio, status=400, run="talker", messages=long)["error"]
+    wrong = [{"role": "judge", "content": "fox"}]
+    assert "must have a role" in played(studio, status=400, run="talker", messages=wrong)["error"]
+
+
 def test_gaps_are_filled(studio: TestClient, families: Path) -> None:
     text = "the [MASK] fox [MASK]"
     found = played(studio, run="bert", prompt=text)

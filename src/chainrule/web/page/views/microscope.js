@@ -12,6 +12,8 @@ import { neuronsCard, normsCard } from "./microscope/flow.js";
 import { architectureCard, headsCard, lensCard } from "./microscope/inside.js";
 import { sidesCard } from "./microscope/sides.js";
 
+const TITLES = { attention: "Attention", causes: "Where it comes from", whatIf: "What if", lens: "Logit lens", norms: "Stream", neurons: "Neurons", heads: "Head scores", sides: "Side by side", architecture: "Architecture" };
+
 const whole = (params, key) => (params.has(key) ? Number(params.get(key)) : null);
 
 function edits(text) {
@@ -37,7 +39,7 @@ export async function render(place, { params }) {
   const slots = Object.fromEntries(["changed", "attention", "causes", "whatIf", "lens", "norms", "neurons", "heads", "sides", "architecture"].map((name) => [name, h("div", { data: { part: name } })]));
   const field = h("textarea", { rows: "2", value: state.text ?? "", "aria-label": "Text", oninput: debounce(300, () => { state.text = field.value; state.target = state.at = state.token = null; load(); }) });
   const answer = h("textarea", { rows: "2", value: state.target ?? "", "aria-label": "Target", oninput: debounce(300, () => { state.target = answer.value; state.at = state.token = null; load(); }) });
-  const label = h("span", "Text"), second = h("label.field", { hidden: true }, "Target: what the decoder has written so far", answer), source = h("div");
+  const label = h("span", "Text"), jump = h("nav.row.jump", { "aria-label": "Parts of this page" }), second = h("label.field", { hidden: true }, "Target: what the decoder has written so far", answer), source = h("div");
 
   const given = (more = {}) => query({ run: state.run, step: state.step, text: state.text, target: state.target, edits: state.edits.length ? JSON.stringify(state.edits) : null, ...more });
   function keep() {
@@ -45,7 +47,7 @@ export async function render(place, { params }) {
   }
 
   replace(place, heading("Microscope", "A text as the model reads it: what it expects at every token, where each head looks, and when it makes up its mind.", permalink(), asPython(() => seen?.python ?? "")),
-    h("div.card.stack", chooser(models, state, () => { state.block = state.token = state.neurons = null; state.edits = []; load(); }), h("label.field", label, field), second), wrong, body);
+    h("div.card.stack", chooser(models, state, () => { state.block = state.token = state.neurons = null; state.edits = []; load(); }), h("label.field", label, field), second, jump), wrong, body);
   replace(body,
     h("section.card.stack", h("h2", "What it expects"), h("p.soft", "The darker a token, the more it surprised the model. Choose one to see what was expected to follow it."), source, strip, next),
     Object.values(slots));
@@ -117,6 +119,7 @@ export async function render(place, { params }) {
     const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : null, causes: causesCard, whatIf: blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
       norms: blocks.length ? normsCard : null, neurons: blocks.some((block) => block.neurons) ? neuronsCard : null, heads: attends ? headsCard : null, sides: sidesCard, architecture: architectureCard };
     for (const [name, card] of Object.entries(cards)) if (!card) replace(slots[name]);
+    replace(jump, Object.entries(TITLES).filter(([name]) => cards[name]).map(([name, title]) => h("button.chip", { type: "button", onclick: () => slots[name].scrollIntoView({ behavior: "smooth" }) }, title)));
     for (const [name, card] of Object.entries(cards)) {
       if (!card) continue;
       await work(slots[name], ({ onjob }) => card({ ...shared, ask: (path, options = {}) => ask(path, { onjob, signal, ...options }) }), { keep: slots[name].childElementCount > 0, quiet: () => mine !== turn });

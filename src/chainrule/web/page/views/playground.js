@@ -91,7 +91,7 @@ export async function render(place, { params }) {
     replace(sampling, draws && Object.entries(NUMBERS).map(([key, [text]]) => h("label.field", text, h("input", { name: key, value: state.options[key], inputmode: "decimal", placeholder: "all", onchange: (event) => { state.options[key] = event.target.value.trim(); } }))),
       state.beam > 0 && h("label.field", "Beams", h("input", { name: "beam", type: "number", min: "1", max: "8", value: String(state.beam), onchange: (event) => { state.beam = Math.max(1, Number(event.target.value) || 1); } })),
       found?.kind !== "masked" && h("label.field", "Tokens", h("input", { name: "length", type: "number", min: "1", max: "400", value: String(state.length), onchange: (event) => { state.length = Number(event.target.value) || 1; } })));
-    replace(talk, state.messages?.length ? h("div.talk", state.messages.map((message) => h("div", { class: `said ${message.role}` }, h("span.small.soft", message.role), h("div", message.content))), found?.answer !== undefined && h("div.said.assistant", h("span.small.soft", "assistant"), h("div", { data: { answer: "" } }, found.answer.trim() || "(nothing)"))) : null);
+    replace(talk, state.messages?.length ? h("div.talk", state.messages.map((message) => h("div", { class: `turn ${message.role}` }, h("span.small.soft", message.role), h("div", message.content))), found?.answer !== undefined && h("div.turn.assistant", h("span.small.soft", "assistant"), h("div", { data: { answer: "" } }, found.answer.trim() || "(nothing)"))) : null);
   }
 
   function draw() {

@@ -2,7 +2,7 @@
 
 import { ask as plainAsk } from "../../lib/api.js";
 import { h, number, replace } from "../../lib/dom.js";
-import { paint, unpack } from "../../lib/maps.js";
+import { paint, shaped, unpack } from "../../lib/maps.js";
 import { visible } from "../../lib/model.js";
 import { pictureButton } from "../../lib/picture.js";
 
@@ -38,7 +38,7 @@ export async function attentionCard({ state, seen, given, keep, listeners, pick,
     if (state.head >= found.shape[0]) state.head = 0;
     for (const [key, button] of buttons) button.setAttribute("aria-pressed", key === keyOf(state.block, state.cross, state.head) ? "true" : "false");
     const { rows, columns, values } = headOf(found, state.head), shift = columns - place.columns.length;
-    const canvas = paint(h("canvas.map", { role: "img", "aria-label": `Attention of ${title(place)} head ${state.head}: rows look, columns are looked at`, css: { "aspect-ratio": `${columns} / ${rows}` } }), values, rows, columns);
+    const canvas = paint(h("canvas.map", { role: "img", "aria-label": `Attention of ${title(place)} head ${state.head}: rows look, columns are looked at`, css: shaped(rows, columns) }), values, rows, columns);
     const readout = h("p.readout"), links = h("div.tokens.small"), change = h("input", { type: "checkbox" });
     const { block, cross, head } = state;
     const add = (edit) => { state.edits = [...state.edits.filter((each) => !(same(each, block, head, cross) && each.kind !== "look") || edit.kind === "look"), { block, head, ...(cross ? { cross } : {}), ...edit }]; reload(); };
