@@ -22,4 +22,6 @@ def test_every_module_is_inside_and_imports_only_these() -> None:
 def test_the_file_loads_nothing(client: TestClient) -> None:
     page = client.get("/api/page").text
     assert page == one_file() and page.count(PLACE) == 1
-    assert "default-src 'none'" in page and not re.search(r"(?:src|href)=\"(?!#|/\")", page.split("<body>")[0])
+    assert "default-src 'none'" in page and not re.search(
+        r"(?:src|href)=\"(?!#|/\")", page.split("<body>")[0]
+    )

@@ -22,7 +22,9 @@ def offline(browser: Any, tmp_path: Path) -> Any:
         path = tmp_path / download.suggested_filename
         download.save_as(path)
         found = context.new_page()
-        found.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
+        found.on(
+            "console", lambda message: message.type in ("error", "warning") and wrong.append(message.text)
+        )
         found.on("pageerror", lambda error: wrong.append(str(error)))
         found.set_default_timeout(15_000)
         found.goto(path.as_uri())
@@ -72,7 +74,9 @@ def test_pictures(page: Any, tmp_path: Path) -> None:
         page.click('[aria-label="Save the picture of loss"]')
     waiting.value.save_as(tmp_path / "loss.svg")
     drawn = (tmp_path / "loss.svg").read_text()
-    assert waiting.value.suggested_filename == "loss.svg" and drawn.startswith("<svg") and "var(--" not in drawn
+    assert (
+        waiting.value.suggested_filename == "loss.svg" and drawn.startswith("<svg") and "var(--" not in drawn
+    )
     page.goto(f"/microscope?run=one&text={TEXT}")
     page.wait_for_selector("canvas.map")
     with page.expect_download() as waiting:

@@ -56,9 +56,7 @@ def test_tokens_are_chosen_by_keys_and_heads_switched_off(page: Any, runs: Path)
     last = page.locator('[aria-label="Tokens"] .token').last.get_attribute("data-loss")
     assert float(last) == pytest.approx(seen.loss[-2])
     kl = [float(each.get_attribute("data-kl")) for each in page.locator("[data-kl]").all()]
-    effect = cr.inspect.effect(
-        model, cr.text.prompt_ids(tokenizer, TEXT), cr.inspect.ZeroHeads("h.0", 1)
-    )
+    effect = cr.inspect.effect(model, cr.text.prompt_ids(tokenizer, TEXT), cr.inspect.ZeroHeads("h.0", 1))
     assert kl == effect.kl.tolist() and "edits=" in page.url
 
 
@@ -159,14 +157,19 @@ def test_neurons_norms_causes_and_values(page: Any, runs: Path) -> None:
 
 
 def test_patches_pushes_and_two_checkpoints(page: Any, fits: Any, runs: Path) -> None:
-    page.goto(f"/microscope?run=one&text={TEXT}&other=the brown fox")
+    page.goto(f"/microscope?run=one&text={TEXT}&other=jumps over it")
     page.wait_for_selector("[data-parameters]")
     model, tokenizer = cr.load(runs / "one")
-    clean, other = (cr.text.prompt_ids(tokenizer, text) for text in (TEXT, "the brown fox"))
+    clean, other = (cr.text.prompt_ids(tokenizer, text) for text in (TEXT, "jumps over it"))
     page.click("text=Try without each head")
     page.wait_for_selector('[aria-label="Without each head"]')
     expected = cr.inspect.ablation(model, clean).kl[0].tolist()
     assert of(page, '[aria-label="Without each head"] [data-value]') == expected
+    page.click("text=Try every place")
+    page.wait_for_selector('[aria-label="Recovered difference"]')
+    right, wrong = (int(cr.inspect.view(model, each).logits[-1].argmax()) for each in (clean, other))
+    found = cr.inspect.patching(model, clean, other, right, wrong).recovered
+    assert of(page, '[aria-label="Recovered difference"] [data-value]') == found.ravel().tolist()
     page.fill("label:has-text('Towards a text') input", "fox")
     page.fill("label:has-text('away from a text') input", "dog")
     page.click("text=Steer")
@@ -179,9 +182,10 @@ def test_patches_pushes_and_two_checkpoints(page: Any, fits: Any, runs: Path) ->
     page.select_option('[aria-label="Compare with"]', index=1)
     page.wait_for_selector("[data-position]")
     first = cr.runs.RunFolder(runs / "one").saved()[0]
-    assert of(page, "[data-position] [data-kl]", "kl") == cr.inspect.compare(
-        model, cr.load(first)[0], clean
-    ).kl.tolist()
+    assert (
+        of(page, "[data-position] [data-kl]", "kl")
+        == cr.inspect.compare(model, cr.load(first)[0], clean).kl.tolist()
+    )
     fits()
 
 

@@ -32,7 +32,9 @@ def test_an_edit_changes_what_the_program_says(get: Any, edit: dict[str, Any]) -
     effect = cr.inspect.effect(names["model"], names["ids"], names["edits"])
     assert found["changed"]["kl"] == effect.kl.tolist() and max(found["changed"]["kl"]) > 0
     assert str(effect.kl.tolist()) in printed
-    moved = [[(each["id"], each["before"], each["after"]) for each in row] for row in found["changed"]["moved"]]
+    moved = [
+        [(each["id"], each["before"], each["after"]) for each in row] for row in found["changed"]["moved"]
+    ]
     assert moved[-1] == effect.changes(-1, 6) and len(found["changed"]["said"]) == 1
 
 
@@ -61,10 +63,19 @@ def test_patches_and_pushes_in_other_families(get: Any, family: str) -> None:
         ('[{"kind": "off", "block": "h.0", "head": "1"}]', "off: head is '1' (must be of type int)"),
         ('[{"kind": "off", "block": "h.9", "head": 0}]', "no block 'h.9'"),
         ('[{"kind": "off", "block": "h.0", "head": 9}]', "head 9"),
-        ('[{"kind": "look", "block": "h.0", "head": 0, "query": 50}]', "token 50 looks at 0 (must be within 9 × 9)"),
+        (
+            '[{"kind": "look", "block": "h.0", "head": 0, "query": 50}]',
+            "token 50 looks at 0 (must be within 9 × 9)",
+        ),
         ('[{"kind": "pattern", "block": "h.0", "head": 0, "pattern": "x"}]', "pattern 'x' (must be one of"),
-        ('[{"kind": "patch", "block": "h.0", "text": "fox"}]', "the other text has 3 tokens (must be 9, as this one)"),
-        ('[{"kind": "steer", "block": "h.0", "towards": "a", "away": "b", "scale": NaN}]', "steer: scale is 'nan'"),
+        (
+            '[{"kind": "patch", "block": "h.0", "text": "fox"}]',
+            "the other text has 3 tokens (must be 9, as this one)",
+        ),
+        (
+            '[{"kind": "steer", "block": "h.0", "towards": "a", "away": "b", "scale": NaN}]',
+            "steer: scale is 'nan'",
+        ),
     ],
 )
 def test_refusals(get: Any, edits: str, said: str) -> None:

@@ -31,12 +31,18 @@ def test_predictions_are_those_of_the_program(get: Any, family: str) -> None:
         assert found[key] == expected[key], key
     assert str(expected["loss"]) in printed
     assert [[[e["id"], e["p"]] for e in row] for row in found["top"]] == expected["top"]
-    assert found["kind"] == {"bert": "masked", "seq2seq": "pair"}.get(family, "next") and found["changed"] is None
+    assert (
+        found["kind"] == {"bert": "masked", "seq2seq": "pair"}.get(family, "next")
+        and found["changed"] is None
+    )
     assert found["pieces"] == [names["tokenizer"].piece(id) for id in found["tokens"]]
     assert get("architecture", run=family)["parameters"] == names["model"].count()
     assert found["lens"] is (family not in ("ngram",))
     if found["lens"]:
-        lens, own = get("lens", run=family, text=SENTENCE), cr.inspect.logit_lens(names["model"], names["ids"], top=1)
+        lens, own = (
+            get("lens", run=family, text=SENTENCE),
+            cr.inspect.logit_lens(names["model"], names["ids"], top=1),
+        )
         assert lens["rank"] == own.rank.tolist() and lens["streams"] == own.streams
 
 

@@ -44,7 +44,9 @@ def test_every_family_that_writes(studio: TestClient, family: str) -> None:
         left = [each for each in token["top"] if each["after"]]
         assert len(left) == 3 and sum(each["after"] for each in left) == pytest.approx(1, abs=1e-5)
         logits = np.log([each["p"] for each in left]) / 0.7
-        assert [each["after"] for each in left] == pytest.approx(np.exp(logits) / np.exp(logits).sum(), rel=1e-4)
+        assert [each["after"] for each in left] == pytest.approx(
+            np.exp(logits) / np.exp(logits).sum(), rel=1e-4
+        )
     assert found["kind"] == "next" and found["chat"] is False and found["seconds"] > 0
 
 
@@ -52,7 +54,9 @@ def test_beams_are_those_of_the_library(studio: TestClient, families: Path) -> N
     found = played(studio, run="gpt", prompt="the ", length=6, beam=3)
     model, _ = cr.load(families / "gpt")
     expected = cr.generate.beam_search(model, found["ids"], width=3, n_best=3, max_new_tokens=6)
-    assert [(tuple(b["tokens"]), b["score"]) for b in found["beams"]] == [(e.tokens, e.score) for e in expected]
+    assert [(tuple(b["tokens"]), b["score"]) for b in found["beams"]] == [
+        (e.tokens, e.score) for e in expected
+    ]
     best = found["beams"][0]
     walked, node = [], best["node"]
     while node is not None:

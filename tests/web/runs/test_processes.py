@@ -42,9 +42,7 @@ def test_a_training_is_started_stopped_and_resumed(tmp_path: Path) -> None:
     with TestClient(create_app(folder), base_url="http://localhost") as client:
 
         def line() -> Any:
-            return next(
-                (each for each in listed(client)["runs"] if each["name"] == "fox"), None
-            )
+            return next((each for each in listed(client)["runs"] if each["name"] == "fox"), None)
 
         assert client.post("/api/train", json=form).json() == {"name": "fox"}
         again = client.post("/api/train", json=form)
@@ -82,7 +80,13 @@ def test_a_training_that_fails_says_why(tmp_path: Path) -> None:
 def test_options_are_named_as_in_the_form(tmp_path: Path) -> None:
     text = tmp_path / "fox.txt"
     text.write_text(TEXT, encoding="utf-8")
-    form = {"family": "gpt", "data": str(text), "steps": "5", "name": "odd", "options": {"n_head": "3", "n_embd": "8"}}
+    form = {
+        "family": "gpt",
+        "data": str(text),
+        "steps": "5",
+        "name": "odd",
+        "options": {"n_head": "3", "n_embd": "8"},
+    }
     with TestClient(create_app(tmp_path / "runs"), base_url="http://localhost") as client:
         client.post("/api/train", json=form)
         said = until(lambda: client.get("/api/runs/odd").json()["problem"])

@@ -143,10 +143,7 @@ def is_local(host: str) -> bool:
 
 
 def serve(
-    app: ASGIApp,
-    sock: socket.socket,
-    ready: Callable[[], None],
-    drain_seconds: float = LIMITS.drain_seconds,
+    app: ASGIApp, sock: socket.socket, ready: Callable[[], None], drain_seconds: float = LIMITS.drain_seconds
 ) -> None:
     """Answer until a signal comes; then what runs has `drain_seconds` to end."""
     asyncio.run(Uvicorn(app, ready, drain_seconds).serve(sockets=[sock]))

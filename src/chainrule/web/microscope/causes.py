@@ -33,14 +33,22 @@ def causes(look: Look, token: int, position: int) -> dict[str, Any]:
         "token": token,
         "piece": look.piece(token),
         "logit": float(logits[token]),
-        "gradient": {name: None if each is None else each.scores.tolist() for name, each in gradients.items()},
+        "gradient": {
+            name: None if each is None else each.scores.tolist() for name, each in gradients.items()
+        },
         "terms": None if terms is None else terms.to_dict()["terms"],
         "python": "\n".join(
             [
                 *opening(look.loaded, look.reading),
                 f"found = cr.inspect.input_gradient(model, ids, {token}, position={position})",
                 "print(found.logit, found.scores.tolist())",
-                *([f"print(cr.inspect.input_gradient(model, ids, {token}, position={position}{extra}).scores)"] if extra else []),
+                *(
+                    [
+                        f"print(cr.inspect.input_gradient(model, ids, {token}, position={position}{extra}).scores)"
+                    ]
+                    if extra
+                    else []
+                ),
                 f"print(cr.inspect.attribute(model, ids, {token}, position={position}))" if terms else "",
                 "",
             ]
@@ -102,7 +110,8 @@ def patching(
             [
                 *opening(look.loaded, clean),
                 *corrupted.lines("other_ids"),
-                f"found = cr.inspect.patching(model, ids, other_ids, {pair[0]}, {pair[1]}, part={part!r}, position={position})",
+                f"places = {{'part': {part!r}, 'position': {position}}}",
+                f"found = cr.inspect.patching(model, ids, other_ids, {pair[0]}, {pair[1]}, **places)",
                 "print(found.recovered.tolist())",
                 "",
             ]

@@ -212,13 +212,15 @@ class Steer(Change):
     scale: float = 4.0
 
     def edit(self, loaded: Loaded, reading: Reading) -> inspect.Edit:
-        groups = [[read(loaded, text).ids] for text in (self.towards, self.away)]
-        return inspect.Steer(
-            self.block, inspect.steering_vector(loaded.model, *groups, self.block), self.scale
-        )
+        towards, away = ([read(loaded, text).ids] for text in (self.towards, self.away))
+        vector = inspect.steering_vector(loaded.model, towards, away, self.block)
+        return inspect.Steer(self.block, vector, self.scale)
 
     def python(self, loaded: Loaded, n: int) -> tuple[list[str], str]:
-        lines = [*read(loaded, self.towards).lines(f"towards_{n}"), *read(loaded, self.away).lines(f"away_{n}")]
+        lines = [
+            *read(loaded, self.towards).lines(f"towards_{n}"),
+            *read(loaded, self.away).lines(f"away_{n}"),
+        ]
         vector = f"cr.inspect.steering_vector(model, [towards_{n}], [away_{n}], {self.block!r})"
         return lines, f"cr.inspect.Steer({self.block!r}, {vector}, {self.scale!r})"
 
@@ -239,12 +241,14 @@ def changes_of(text: str) -> list[Change]:
     except ValueError:
         found = None
     if not isinstance(found, list) or len(found) > MOST:
-        raise ConfigError(f"microscope: edits {text[:60]!r} (must be a list of at most {MOST} edits, in JSON)")
+        raise ConfigError(
+            f"microscope: edits {text[:60]!r} (must be a list of at most {MOST} edits, in JSON)"
+        )
     return [_change(each) for each in found]
 
 
 def _change(given: Any) -> Change:
-    kind = KINDS.get(given.get("kind")) if isinstance(given, dict) else None
+    kind = KINDS.get(str(given.get("kind"))) if isinstance(given, dict) else None
     if kind is None:
         raise ConfigError(f"microscope: edit {str(given)[:60]} (must have a kind: {', '.join(KINDS)})")
     values = {}

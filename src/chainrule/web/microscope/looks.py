@@ -1,4 +1,4 @@
-"""The parts of the page: tokens and predictions, attention, gates, the logit lens, neurons, values, the architecture."""
+"""The parts of the page: tokens and predictions, attention, gates, logit lens, neurons, values, architecture."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Look:
         return [{"id": id, "piece": self.piece(id), "p": p} for id, p in pairs]
 
     def summary(self) -> dict[str, Any]:
-        """Tokens, predictions at every position, and what is there to be looked at; after edits also what they change."""
+        """Tokens, predictions at every position, what there is to be looked at, and after edits what they change."""
         seen, reading = self.view(), self.reading
         found = seen.summary(min(TOP, self.loaded.tokenizer.vocab_size))
         found["pieces"] = [self.piece(id) for id in found["tokens"]]
@@ -73,7 +73,8 @@ class Look:
             "said": [change.said for change in self.changes],
             "kl": both.kl.tolist(),
             "moved": [
-                [{"id": id, "piece": self.piece(id), "before": p, "after": q} for id, p, q in row] for row in rows
+                [{"id": id, "piece": self.piece(id), "before": p, "after": q} for id, p, q in row]
+                for row in rows
             ],
         }
 

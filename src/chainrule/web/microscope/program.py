@@ -11,7 +11,12 @@ from chainrule.web.models import Loaded
 
 def opening(loaded: Loaded, reading: Reading) -> list[str]:
     """The lines that load the model and make the ids."""
-    return ["import chainrule as cr", "", f"model, tokenizer = cr.load({str(loaded.path)!r})", *reading.lines()]
+    return [
+        "import chainrule as cr",
+        "",
+        f"model, tokenizer = cr.load({str(loaded.path)!r})",
+        *reading.lines(),
+    ]
 
 
 def program(loaded: Loaded, reading: Reading, changes: Sequence[Change]) -> str:

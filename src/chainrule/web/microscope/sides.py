@@ -16,7 +16,9 @@ MOVED = 8  # heads whose maps differ most
 def side_by_side(look: Look, other: Loaded) -> dict[str, Any]:
     """Losses and likeliest tokens of both at every position, how far apart they are, and which heads moved."""
     if other.tokenizer != look.loaded.tokenizer:
-        raise ConfigError("microscope: the models have different tokenizers (must be the same to read one text)")
+        raise ConfigError(
+            "microscope: the models have different tokenizers (must be the same to read one text)"
+        )
     found = inspect.compare(look.loaded.model, other.model, look.reading.ids)
     sides = [
         {

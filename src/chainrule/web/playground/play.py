@@ -38,11 +38,21 @@ class Form:
     def of(cls, form: Mapping[str, Any]) -> Form:
         """As the page sends it."""
         given = {key: form[key] for key in cls.__dataclass_fields__ if form.get(key) is not None}
-        kinds = {"run": str, "step": int, "prompt": str, "ids": list, "messages": list, "length": int, "beam": int}
+        kinds = {
+            "run": str,
+            "step": int,
+            "prompt": str,
+            "ids": list,
+            "messages": list,
+            "length": int,
+            "beam": int,
+        }
         fits = all(type(value) is kinds.get(key, dict) for key, value in given.items()) and "run" in given
         ids = given.get("ids", [0])
         if not fits or not ids or any(type(id) is not int for id in ids):
-            raise ConfigError("playground: must have a run, a prompt, ids of tokens or messages, a length and options")
+            raise ConfigError(
+                "playground: must have a run, a prompt, ids of tokens or messages, a length and options"
+            )
         if not 1 <= given.get("length", 1) <= MOST:
             raise ConfigError(f"playground: length is {given['length']} (must be from 1 to {MOST})")
         if not 0 <= given.get("beam", 0) <= WIDEST:

@@ -62,7 +62,9 @@ def answered(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
     """What a chat model says next in a conversation."""
     tokenizer = loaded.tokenizer
     if tokenizer.conventions.chat_template is None:
-        raise ConfigError("playground: the model has no chat format (must be tuned on conversations; see tune)")
+        raise ConfigError(
+            "playground: the model has no chat format (must be tuned on conversations; see tune)"
+        )
     messages: Any = [dict(message) for message in form.messages or ()]
     given = chat_ids(tokenizer, own_format(tokenizer), messages).tolist()
     left = context_of(loaded) - len(given)
@@ -84,7 +86,11 @@ def answered(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
         "ids, more = request.prompt, request.tokens",
     ]
     found = written(loaded, given, list(request.tokens), Sampling(**chosen), program)
-    return found | {"answer": request.text, "full": request.finish == "length" and asked == left, "seconds": seconds}
+    return found | {
+        "answer": request.text,
+        "full": request.finish == "length" and asked == left,
+        "seconds": seconds,
+    }
 
 
 def written(

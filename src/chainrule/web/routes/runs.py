@@ -95,11 +95,11 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
     @router.get("/runs/{name:path}")
     async def whole(name: str) -> Any:
         process = trainings.state(name)
-        if process is not None and not RunFolder(runs.path(name)).log.exists():
-            if process["alive"] or process["problem"]:  # else it was trained, and deleted since
-                state = "starting" if process["alive"] else "failed"
-                empty = {"settings": {}, "machine": {}, "python": ""}
-                return {"name": name, "state": state, "problem": process["problem"], **empty}
+        begun = process is not None and (process["alive"] or process["problem"])  # else it was deleted since
+        if process is not None and begun and not RunFolder(runs.path(name)).log.exists():
+            state = "starting" if process["alive"] else "failed"
+            empty = {"settings": {}, "machine": {}, "python": ""}
+            return {"name": name, "state": state, "problem": process["problem"], **empty}
         return await answer(jobs, lambda tell: runs.whole(name))
 
     return router

@@ -40,7 +40,11 @@ class Training:
     def state(self) -> dict[str, Any]:
         code = self.process.poll()
         failed = code not in (None, *STOPPED)
-        return {"alive": code is None, "problem": self._problem(code) if failed else "", "lines": [*self.lines]}
+        return {
+            "alive": code is None,
+            "problem": self._problem(code) if failed else "",
+            "lines": [*self.lines],
+        }
 
     def _problem(self, code: int | None) -> str:
         """Why it failed, in the words of the form: what it said last as an error, without the dashes of options."""

@@ -53,7 +53,9 @@ class Replays:
             "layers": report["layers"],
             "parameters": report["parameters"],
             "findings": report["findings"],
-            "arrays": {name: list(array.shape) for name, array in found.arrays().items() if array.dtype.kind == "f"},
+            "arrays": {
+                name: list(array.shape) for name, array in found.arrays().items() if array.dtype.kind == "f"
+            },
             "python": "\n".join(
                 [
                     "import chainrule as cr",
@@ -71,7 +73,9 @@ class Replays:
         """The values of an array of the step, as rows and columns."""
         arrays = self._of(folder, step, tell).arrays()
         if name not in arrays:
-            raise ConfigError(f"replay: no array {name[:80]!r} ({hinted('must be one of the step', name, arrays)})")
+            raise ConfigError(
+                f"replay: no array {name[:80]!r} ({hinted('must be one of the step', name, arrays)})"
+            )
         array = np.asarray(arrays[name], np.float64)
         rows = array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
         rows = rows[: max(1, MOST_VALUES // rows.shape[1])]
