@@ -26,8 +26,8 @@ SENTENCE = "the quick"
 
 
 def make_families(folder: Path) -> Path:
-    """Runs of all families in a directory; `imported` and `talker` are directories of Hugging Face: the GPT, and one with a
-    chat format."""
+    """Runs of all families in a directory; `imported` and `talker` are directories of Hugging Face: the GPT, and one
+    with a chat format."""
     folder.mkdir(parents=True)
     text = folder.parent / "fox.txt"
     text.write_text(TEXT, encoding="utf-8")

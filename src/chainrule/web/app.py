@@ -68,7 +68,7 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(Canceled)
     async def canceled(_: Request, __: Canceled) -> Response:
-        return JSONResponse({"error": "canceled", "canceled": True}, 409)
+        return JSONResponse({"canceled": True})  # what was asked for, and so no failure
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> Response:

@@ -18,9 +18,11 @@ from chainrule.io.hf.architectures import family_name
 from chainrule.models import registry
 from chainrule.runs import RunFolder, environment
 from chainrule.runs.folder import step_of
+from chainrule.web.jobs import Tell, silent
 from chainrule.web.runs.overview import READERS, Runs
 
 KEPT = 3  # models in memory
+WAIT = 0.2  # seconds after which one that waits for a model says so, and may be canceled
 FORMATS = ("config.json", "*.gguf")  # of imported models: a directory of Hugging Face, or a file
 
 
@@ -94,12 +96,16 @@ class Models:
         return found
 
     @contextmanager
-    def at(self, *wanted: tuple[str, int | None]) -> Iterator[list[Loaded]]:
+    def at(self, *wanted: tuple[str, int | None], tell: Tell = silent) -> Iterator[list[Loaded]]:
         """Models, each read once, for the one thread that looks at them now."""
         found = [self._entry(self.path(*each), each[1]) for each in wanted]
         with ExitStack() as stack:
             for each in sorted({id(one): one for one in found}.values(), key=lambda one: str(one.path)):
-                stack.enter_context(each.lock)  # in one order, so that no two threads wait for each other
+                while not each.lock.acquire(timeout=WAIT):  # in one order: no two threads wait for each other
+                    tell("waiting for another look at this model", None)
+                stack.callback(each.lock.release)
+                if each.model is None:
+                    tell("loading the model", None)
                 each.read()
             yield found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +201,33 @@ def test_a_pattern_is_edited_by_a_click(page: Any, runs: Path) -> None:
     page.wait_for_timeout(300)
     weights = of(page, ".large [data-weight]", "weight")
     assert weights == [float(i == 1) for i in range(len(weights))]
+
+
+def test_what_takes_long_says_how_far_it_is_and_is_canceled(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def slow(*args: Any, progress: Any, **options: Any) -> None:
+        try:
+            for done in range(1000):
+                progress(done, 1000)
+                time.sleep(0.02)
+        finally:
+            ended.set()
+
+    page.goto(f"/microscope?run=one&text={TEXT}")
+    page.wait_for_selector("[data-parameters]")
+    monkeypatch.setattr("chainrule.inspect.ablation", slow)
+    page.click("text=Try without each head")
+    page.wait_for_selector(".progress >> text=without the heads of block")
+    page.click('#nav a[href="/runs"]')  # nothing else is held up, and leaving cancels it
+    page.wait_for_selector('tr[data-run="one"]')
+    assert ended.wait(15)
+    ended.clear()
+    page.goto(f"/microscope?run=one&text={TEXT}")
+    page.wait_for_selector("[data-parameters]")
+    page.click("text=Try without each head")
+    page.click(".progress >> text=Cancel")
+    page.wait_for_selector("text=Canceled. Change something to start again.")
+    assert ended.wait(15)

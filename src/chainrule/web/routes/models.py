@@ -35,8 +35,7 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
 
     async def look(asked: Asked, function: Callable[[Look, Tell], Any]) -> Any:
         def work(tell: Tell) -> Any:
-            tell("loading the model", None)
-            with models.at((asked.run, asked.step)) as (loaded,):
+            with models.at((asked.run, asked.step), tell=tell) as (loaded,):
                 tell("computing", None)
                 return function(Look(loaded, asked.text, asked.target, asked.edits), tell)
 
@@ -102,8 +101,8 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
     @router.get("/microscope/compare")
     async def compare(asked: Question, against: str, against_step: int | None = None) -> Any:
         def work(tell: Tell) -> Any:
-            tell("loading both models", None)
-            with models.at((asked.run, asked.step), (against, against_step)) as (loaded, other):
+            wanted = (asked.run, asked.step), (against, against_step)
+            with models.at(*wanted, tell=tell) as (loaded, other):
                 tell("computing", None)
                 return sides.side_by_side(Look(loaded, asked.text, asked.target), other)
 
@@ -114,8 +113,7 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
         asked = play.Form.of(form)
 
         def work(tell: Tell) -> Any:
-            tell("loading the model", None)
-            with models.at((asked.run, asked.step)) as (loaded,):
+            with models.at((asked.run, asked.step), tell=tell) as (loaded,):
                 tell("computing", None)
                 return play.answer(loaded, asked, tell)
 

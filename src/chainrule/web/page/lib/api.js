@@ -36,8 +36,8 @@ export async function answersOf(draw) {
 
 async function read(response) {
   const body = await response.json().catch(() => ({ error: `the Studio answered ${response.status}` }));
+  if (response.ok && body?.canceled === true) throw new Canceled("canceled");
   if (response.ok) return body;
-  if (body.canceled) throw new Canceled("canceled");
   throw new Refused(body.error ?? `the Studio answered ${response.status}`);
 }
 
@@ -45,12 +45,11 @@ async function send(path, options) {
   try {
     return await fetch(path, options);
   } catch (error) {
-    if (error.name === "AbortError") throw new Canceled("canceled");
     throw new Refused("the Studio does not answer: is `chainrule studio` still running?");
   }
 }
 
-/** GET a path, or POST `body`; `onjob(job, cancel)` hears how far a long answer is. */
+/** GET a path, or POST `body`; `onjob(job, cancel)` hears how far a long answer is. An aborted `signal` cancels its job on the server. */
 export async function ask(path, { body, method, signal, onjob } = {}) {
   if (recorded) return replayed(path, body);
   open += 1;
@@ -73,8 +72,8 @@ export function follow(path, onmessage) {
 }
 
 async function answered(path, { body, method, signal, onjob }) {
-  const options = body === undefined ? { method: method ?? "GET", signal } : {
-    method: method ?? "POST", signal, body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
+  const options = body === undefined ? { method: method ?? "GET" } : {
+    method: method ?? "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
   };
   if (options.method === "DELETE") options.headers = { "Content-Type": "application/json" };
   let response = await send(path, options);
@@ -86,8 +85,9 @@ async function answered(path, { body, method, signal, onjob }) {
       throw new Canceled("canceled");
     }
     onjob?.(job, cancel);
-    response = await send(`/api/jobs/${job.job}`, {}); // not aborted with the signal: the job is then canceled above
+    response = await send(`/api/jobs/${job.job}`, {});
   }
+  if (signal?.aborted) throw new Canceled("canceled");
   return read(response);
 }
 

@@ -2,7 +2,7 @@
 
 import { ask as plainAsk } from "../../lib/api.js";
 import { h, number, replace } from "../../lib/dom.js";
-import { paint, shaped, unpack } from "../../lib/maps.js";
+import { labeled, paint, shaped, unpack } from "../../lib/maps.js";
 import { visible } from "../../lib/model.js";
 import { pictureButton } from "../../lib/picture.js";
 
@@ -62,7 +62,7 @@ export async function attentionCard({ state, seen, given, keep, listeners, pick,
     show.link = (to) => { if (!place.own) link(to); };
     listeners.add(show.link);
     link(row);
-    replace(large, h("div.row.between", h("h3", `${title(place)}, head ${head}`), h("div.row", toggle, more)), h("p.small.soft", "Rows look, columns are looked at. Below: where the chosen token looks; choose another to follow it."), canvas, readout, links,
+    replace(large, h("div.row.between", h("h3", `${title(place)}, head ${head}`), h("div.row", toggle, more)), h("p.small.soft", "Rows look, columns are looked at. Below: where the chosen token looks; choose another to follow it."), labeled(canvas, place.rows.map(visible), place.columns.map(visible)), readout, links,
       h("div.row.between", h("label.inline.small.soft", change, " Edit: click a cell, or a token below, and the row looks there alone"), pictureButton(`attention-${block}-${head}`, () => large)));
   }
 

@@ -24,10 +24,11 @@ function terms(list) {
 
 export async function causesCard({ state, seen, given, listeners, fresh, signal, ask }) {
   const body = h("div.stack");
-  let python = "", turn = 0;
+  let python = "", turn = 0, stop = new AbortController();
+  signal.addEventListener("abort", () => stop.abort());
   async function draw(how) {
     const mine = ++turn, token = state.token ?? seen.top[state.at][0].id;
-    const found = await how(`/api/microscope/causes?${given({ token, at: state.at })}`, { signal });
+    const found = await how(`/api/microscope/causes?${given({ token, at: state.at })}`, { signal: stop.signal });
     if (!fresh() || mine !== turn) return;
     python = found.python;
     const { text, source } = found.gradient;
@@ -37,7 +38,8 @@ export async function causesCard({ state, seen, given, listeners, fresh, signal,
       found.terms && [h("h3", "Which parts add to it"), h("p.small.soft", "What each part wrote into the residual stream, read in the direction of this logit. The terms sum to the logit."), terms(found.terms)],
       !text && !found.terms && h("p.soft", "This family looks its tokens up by windows: there is no stream to take apart."));
   }
-  const again = () => work(body, async ({ onjob }) => { await draw((path, options) => plainAsk(path, { ...options, onjob })); }, { keep: true, quiet: () => !fresh() });
+  const again = () => { stop.abort(); stop = new AbortController(); return refresh(); };
+  const refresh = (mine = turn + 1) => work(body, async ({ onjob }) => { await draw((path, options) => plainAsk(path, { ...options, onjob })); }, { keep: true, quiet: () => !fresh() || mine !== turn });
   listeners.add(again);
   await draw(ask);
   return h("section.card.stack", h("div.row.between", h("h2", "Where it comes from"), asPython(() => python)), body);

@@ -1,7 +1,7 @@
 // A translation with its alignment: point at a target token to see what it looked at.
 
 import { count, h, number, replace } from "../../lib/dom.js";
-import { paint, shaped, unpack } from "../../lib/maps.js";
+import { labeled, paint, shaped, unpack } from "../../lib/maps.js";
 import { visible } from "../../lib/model.js";
 import { pictureButton } from "../../lib/picture.js";
 import { beamTable, treeCard } from "./beams.js";
@@ -21,7 +21,7 @@ export function drawTranslation(found, { state, branch, begin }) {
     const canvas = paint(h("canvas.map", { role: "img", "aria-label": `Alignment in ${found.blocks[block]}: rows are target tokens, columns source tokens`, css: shaped(T, S) }), values.subarray(block * T * S, (block + 1) * T * S), T, S), read = h("p.readout");
     canvas.addEventListener("pointermove", (event) => { const box = canvas.getBoundingClientRect(), i = Math.max(0, Math.min(T - 1, Math.floor(((event.clientY - box.top) / box.height) * T))), j = Math.max(0, Math.min(S - 1, Math.floor(((event.clientX - box.left) / box.width) * S))); replace(read, h("code", visible(found.tokens[i]?.piece ?? "end")), " looks at ", h("code", visible(found.source[j])), `: ${number(values[(block * T + i) * S + j])}`); });
     const select = h("select", { "aria-label": "Block of the alignment", onchange: (event) => { block = Number(event.target.value); draw(); } }, found.blocks.map((name, i) => h("option", { value: String(i), selected: i === block }, name)));
-    replace(map, h("div.row.between", h("h2", "Alignment"), h("div.row", select, pictureButton("alignment", () => map))), h("p.small.soft", "How much each target token (row) looks at each source token (column): the mean over the heads."), canvas, read);
+    replace(map, h("div.row.between", h("h2", "Alignment"), h("div.row", select, pictureButton("alignment", () => map))), h("p.small.soft", "How much each target token (row) looks at each source token (column): the mean over the heads."), labeled(canvas, [...found.tokens.map((each) => visible(each.piece)), "end"].slice(0, T), found.source.map(visible)), read);
   }
   draw();
   return h("div.stack-large",
