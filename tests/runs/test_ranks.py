@@ -134,14 +134,14 @@ from chainrule.data import Batches
 from chainrule.distributed import world
 from chainrule.errors import DataError
 from chainrule.runs import checkpoint
-from chainrule.train.trainer import Trainer
+from chainrule.train.evaluation import Evaluation
 
 def fail(*_, **__):
     raise DataError("the disk of this machine is gone")
 
 where, rank = sys.argv[1], int(sys.argv[2])
 if world().rank == rank:
-    owner, name = {"evaluation": (Trainer, "_mean_loss"), "saving": (checkpoint, "_write"),
+    owner, name = {"evaluation": (Evaluation, "_mean_loss"), "saving": (checkpoint, "_write"),
                    "reading": (Batches, "batch")}[where]
     setattr(owner, name, fail)
 main(sys.argv[3:])

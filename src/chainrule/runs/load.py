@@ -31,12 +31,14 @@ from chainrule.io.hf.architectures import family_name, to_opened
 from chainrule.io.opened import is_stored
 from chainrule.models import LanguageModel, Model
 from chainrule.models.registry import KNOWN, WORD_VECTORS
-from chainrule.runs import checkpoint, tuned
+from chainrule.runs import checkpoint
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
-from chainrule.runs.tuned import is_adapter, load_adapter
+from chainrule.runs.tuned import adapter
+from chainrule.runs.tuned.adapter import is_adapter, load_adapter
+from chainrule.tasks.named import Data
 from chainrule.tasks.registry import task_of, task_of_model
-from chainrule.tasks.task import Data, Task
+from chainrule.tasks.task import Task
 from chainrule.tasks.word_vectors import known_vectors
 from chainrule.text import Tokenizer
 from chainrule.text.training.recipe import Recipe
@@ -208,7 +210,7 @@ def build(
     """The model and the tokenizer in a checkpoint of the run at `path`; `to_decode` as in `open_model`."""
     try:
         if about := saved.adapter_config:
-            model, *_ = tuned.build(saved.config, saved.adapter_model, about, run_of(Path(path)))
+            model, *_ = adapter.build(saved.config, saved.adapter_model, about, run_of(Path(path)))
         else:
             opened = to_opened(saved.config, saved.model)
             model = opened.to_decode() if to_decode else opened.load()

@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule.data import Conversation, ConversationBatches, ConversationCorpus, load_conversations, spread
 from chainrule.data.batches.conversations import Chats, Fitted
+from chainrule.data.read.tabular.reading import copies_left_out
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Sampling
 from chainrule.generate.chat import stopping
@@ -24,7 +25,8 @@ from chainrule.models.suited import Suited, for_tuning
 from chainrule.models.tuning import Method
 from chainrule.tasks.answer_options import Answer, AnswerOptions, shorten, show_text
 from chainrule.tasks.memory import check_memory, longest_window
-from chainrule.tasks.task import EvalBatches, Share
+from chainrule.tasks.metrics import Share
+from chainrule.tasks.task import EvalBatches
 from chainrule.tasks.writing import WritingTask
 from chainrule.text import CharTokenizer, Tokenizer, chat_ids
 from chainrule.text.chat.masking import masked_ids
@@ -179,7 +181,7 @@ class InstructionTask(WritingTask):
         """How much data there are, what was cut, and what of it is learned."""
         corpus, learned = self.corpus, self.training
         talks, held_out = (f"{len(part.documents):,}" for part in (self.training, self.validation))
-        copies = f", {corpus.copies:,} copies left out" if corpus.copies else ""
+        copies = copies_left_out(corpus.copies)
         said = f"{talks} conversations of {corpus.name} and {held_out} to evaluate on{copies}"
         if self.window is not None:
             others = Fitted.of(self.validation, self.window)

@@ -20,8 +20,9 @@ from chainrule.models.heads import with_head
 from chainrule.models.tuning import Method
 from chainrule.nn.init import unfilled
 from chainrule.tasks.memory import counted_with
+from chainrule.tasks.named import Data
 from chainrule.tasks.registry import task_of
-from chainrule.tasks.task import Data, EvalBatches, Task
+from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import Tokenizer
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from

@@ -112,7 +112,7 @@ def cached_numbers(graph: Graph, past: int = 0) -> int:
 
 
 def matrix_numbers(graph: Graph) -> int:
-    """Parameters that a weight format may hold in fewer bits: matrices of products and tables of tokens."""
+    """Parameters that a weight format may hold in fewer bits: matrices of matmuls and tables of tokens."""
 
     def packed(node: Node) -> bool:
         return node.op.name in PRODUCTS or isinstance(node.constants.get("ids"), Given)

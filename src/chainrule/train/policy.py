@@ -21,6 +21,7 @@ from chainrule.errors import ConfigError
 from chainrule.tasks.preferences.policy import PolicyTask
 from chainrule.tasks.task import EvalBatches
 from chainrule.train.config import TrainConfig
+from chainrule.train.evaluation import Evaluation
 from chainrule.train.log import Logger, Scores
 from chainrule.train.step import GoingOn, GradientStep
 from chainrule.train.trainer import Trainer
@@ -73,26 +74,33 @@ class PolicyStep(GradientStep):
         self.optimizer.load(left)
 
 
-class PolicyTrainer(Trainer):
-    """Evaluates a policy by its answers to prompts that are held back: the loss is minus the objective."""
+class PolicyEvaluation(Evaluation):
+    """Of a policy, by its answers to prompts that are held back: the loss is minus the objective."""
 
-    on_batches = False
     step: PolicyStep
-    judged: Scores
+    found: Scores
 
-    def evaluate(self) -> float:
+    def loss(self) -> float:
         """Minus reward - β KL, with the same draws each time."""
-        with precision(self.config.precision):
-            self.judged = self.step.method.evaluate(self.eval_batches[0][0], HELD_OUT)
-        found = self.judged["objective/rlhf_reward"]
-        return math.nan if found is None else -found
+        with precision(self.step.config.precision):
+            self.found = self.step.method.evaluate(self.batches[0][0], HELD_OUT)
+        objective = self.found["objective/rlhf_reward"]
+        return math.nan if objective is None else -objective
 
     def scores(self) -> Scores:
-        """What the evaluation has found."""
-        return {name: self.judged[name] for name in SHOWN}
+        """What `loss` has found beside it."""
+        return {name: self.found[name] for name in SHOWN}
 
     def entropy(self) -> None:
         """It is among the scores."""
+
+
+class PolicyTrainer(Trainer):
+    """A training on what the policy writes itself."""
+
+    on_batches = False
+    evaluated_by = PolicyEvaluation
+    step: PolicyStep
 
     def examine(self, *, fresh: bool = True) -> list[Finding]:
         """There are no targets to look at before the policy has written something."""

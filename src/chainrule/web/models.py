@@ -16,8 +16,9 @@ import chainrule as cr
 from chainrule.errors import ConfigError
 from chainrule.io.hf.architectures import family_name
 from chainrule.models import registry
-from chainrule.runs import RunFolder, environment
+from chainrule.runs import RunFolder
 from chainrule.runs.folder import step_of
+from chainrule.runs.records import environment
 from chainrule.web.jobs import Tell, silent
 from chainrule.web.runs.overview import READERS, Runs
 

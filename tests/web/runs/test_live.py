@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import chainrule as cr
-from chainrule.runs.plot import smooth
+from chainrule.runs.records.plot import smooth
 from chainrule.web.routes.runs import events
 from chainrule.web.runs.live import SAMPLES, Live
 from chainrule.web.runs.processes import Trainings

@@ -1,4 +1,4 @@
-"""adapter_config.json: which method of ours it names, or means if PEFT has written it."""
+"""adapter_config.json: the method of tuning that it names, or that PEFT's settings in it mean."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class BERTLabelsConfig(BERTConfig):
 
 @dataclass(frozen=True)
 class BERTClassifierConfig(BERTLabelsConfig):
-    """The size of a BERT that tells classes of texts apart."""
+    """Sizes of a BERT that labels texts: those of its body, and the labels."""
 
     pooling: str = "cls"
     """What the label is read off: what stands at [CLS] (cls), as in Hugging Face's model, or the mean of all tokens."""
@@ -228,7 +228,11 @@ class BERTEmbedder(Model):
         return unit(vectors) if self.config.normalize else vectors
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
-        """How surprising it is, in nats, that a text and its partner belong together rather than with any other."""
+        """Contrastive loss: in nats, how surprising it is that a text belongs to its partner and not to another's.
+
+        inputs (ids, mask, partner_ids, partner_mask), each (B, T), targets (B,) -> scalar; the others of the batch are
+        the negatives, and both directions count alike.
+        """
         ids, mask, partner_ids, partner_mask = inputs
         texts, partners = self(ids, mask), self(partner_ids, partner_mask)  # (B, C) each
         if not self.config.normalize:

@@ -10,9 +10,10 @@ import numpy as np
 
 from chainrule.doctor import Finding
 from chainrule.files import is_number
-from chainrule.runs import RunFolder, environment
-from chainrule.runs.follow import Curve, Follow
-from chainrule.runs.plot import smooth
+from chainrule.runs import RunFolder
+from chainrule.runs.records import environment
+from chainrule.runs.records.follow import Curve, Follow
+from chainrule.runs.records.plot import smooth
 
 CURVES = ("loss", "validation", "lr", "norm")
 SAMPLES = 40  # the last ones

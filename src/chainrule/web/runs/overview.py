@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.errors import ConfigError
 from chainrule.runs import History, RunFolder
-from chainrule.runs.compare import different, facts
+from chainrule.runs.records.compare import different, facts
 from chainrule.train.log import read
 
 # Families whose models predict tokens: the next ones, those that are missing, or those of a target.
