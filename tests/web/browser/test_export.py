@@ -53,7 +53,27 @@ def test_a_microscope_in_one_file(page: Any, offline: Any, runs: Path) -> None:
     kept.locator('[aria-label="Tokens"] .token').nth(5).click()
     weights = [float(each.get_attribute("data-weight")) for each in kept.locator("[data-weight]").all()]
     assert weights == pytest.approx(seen.attention("h.0")[1, 5].tolist())
-    assert kept.locator("textarea").first.is_disabled()
+    assert (
+        kept.locator("textarea").first.is_disabled()
+        and not kept.locator("text=Switch this head off").is_visible()
+    )
+    assert kept.locator(".error").count() == 0
+
+
+def test_a_playground_and_a_graph_in_one_file(page: Any, offline: Any) -> None:
+    page.goto("/playground?run=one&prompt=the &length=5&seed=5")
+    page.wait_for_selector(".wtoken")
+    shown = page.locator(".written").inner_text()
+    kept = offline(saved(page))
+    kept.wait_for_selector(".wtoken")
+    kept.locator(".wtoken").nth(5).click()
+    assert kept.locator(".written").inner_text() == shown and kept.locator(".error").count() == 0
+    page.goto("/calculus?e=L = (w * x) ** 2&w=2&x=3")
+    page.wait_for_selector('[data-variable="w"]')
+    kept = offline(saved(page))
+    kept.click("text=Start")
+    kept.click("text=Step")
+    kept.wait_for_selector("text=forward 1 of")
 
 
 def test_a_run_in_one_file(page: Any, offline: Any, runs: Path) -> None:

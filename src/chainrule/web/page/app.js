@@ -100,5 +100,6 @@ button.addEventListener("click", () => {
   drawTheme();
 });
 
+if (recorded) document.documentElement.dataset.recorded = ""; // what would have to compute is not shown
 drawTheme();
 show();

@@ -62,7 +62,7 @@ export async function render(place, { params }) {
     }, { keep: result.childElementCount > 0, quiet: () => mine !== turn });
   };
   const field = h("textarea", { rows: "2", value: state.prompt ?? "", "aria-label": "Prompt", onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); begin(); } }, oninput: () => { state.prompt = field.value; } });
-  const label = h("span", "Prompt"), button = h("button.main", { onclick: () => begin() }, "Write"), sampling = h("div.form.tight"), modes = h("div.row");
+  const label = h("span", "Prompt"), button = h("button.main", { onclick: () => begin() }, "Write"), sampling = h("div.form.tight"), modes = h("div.row.live");
   const begin = () => { state.ids = null; return write(); };
   const branch = (ids) => { state.ids = ids; return write(); };
 
@@ -103,7 +103,7 @@ export async function render(place, { params }) {
 
   replace(place, heading("Playground", "Let a model write. Every token shows how likely it was; choose another one to branch off there.", permalink(), asPython(() => found?.python ?? "")),
     h("div.card.stack", chooser(models, state, () => { Object.assign(state, { ids: null, messages: null, beam: 0, prompt: null }); found = null; write(); }), modes, talk, h("label.field", label, field), sampling,
-      h("div.row", button, h("span.small.soft", "or Ctrl + Enter in the text"))),
+      h("div.row.live", button, h("span.small.soft", "or Ctrl + Enter in the text"))),
     result);
   drawForm();
   if (!state.messages?.length) state.messages = null;

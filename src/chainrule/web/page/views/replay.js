@@ -48,10 +48,10 @@ export function replayCard(name, params) {
         h("tbody", found.layers.map((layer) => h("tr", { data: { layer: layer.name } }, h("td.mono.small", layer.name), h("td", bars(layer.value.histogram, "")), h("td.num", { data: { value: String(layer.value.std) } }, number(layer.value.std, 3)), h("td", layer.grad && bars(layer.grad.histogram, "back")), h("td.num", number(layer.grad?.std, 3)), h("td.num.wide", layer.flat === null ? "" : `${number(100 * layer.flat, 2)} %`)))))),
       h("h3", "How each parameter moved"), h("div.scroll.tall", { tabindex: "0", role: "region", "aria-label": "Parameters of the step" }, h("table.plain.nowrap", h("thead", h("tr", h("th", "parameter"), h("th.num.wide", "‖weights‖"), h("th.num", "‖gradient‖"), h("th.num", "update / weights"))),
         h("tbody", found.parameters.map((each) => h("tr", { data: { parameter: each.name } }, h("td.mono.small", each.name), h("td.num.wide", number(each.weight_norm)), h("td.num.backward", { data: { value: String(each.grad_norm) } }, number(each.grad_norm)), h("td.num", number(each.update_ratio, 3))))))),
-      h("label.field", "Any array of the step", h("select", { "aria-label": "Array", onchange: (event) => show(event.target.value) }, h("option", { value: "" }, "choose one"), names.map((each) => h("option", { value: each }, `${each} (${found.arrays[each].join(", ")})`)))), values);
+      h("label.field.live", "Any array of the step", h("select", { "aria-label": "Array", onchange: (event) => show(event.target.value) }, h("option", { value: "" }, "choose one"), names.map((each) => h("option", { value: each }, `${each} (${found.arrays[each].join(", ")})`)))), values);
   }
 
   if (params.has("replay")) play();
   return h("section.card.stack", h("h2", "A step again"), h("p.soft", "Nothing of a step is kept, but it depends on the weights, the optimizer and its number alone: the nearest checkpoint before it gives every step again, to the last bit."),
-    h("div.row", h("label.field", "Step", field), h("button", { type: "button", onclick: play }, "Replay it")), body);
+    h("div.row.live", h("label.field", "Step", field), h("button", { type: "button", onclick: play }, "Replay it")), body);
 }

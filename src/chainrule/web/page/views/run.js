@@ -24,7 +24,7 @@ export async function renderRun(place, name, params) {
     h("section.card", loss.root),
     h("div.grid2", h("section.card", norm.root), h("section.card", ratio.root), h("section.card", lr.root), h("section.card", speed.root)),
     h("div.grid2", h("section.card.stack", h("h2", "What it writes"), samples),
-      h("section.card.stack", h("div.row.between", h("h2", "What the doctor says"), h("button", { onclick: examine }, "Examine the newest checkpoint")), findings, examined)),
+      h("section.card.stack", h("div.row.between", h("h2", "What the doctor says"), h("button.live", { onclick: examine }, "Examine the newest checkpoint")), findings, examined)),
     whole.parameters ? replayCard(name, params) : null,
     h("details.card.derivation", h("summary", h("h2", "Settings")), settings));
   drawSettings(whole);

@@ -62,8 +62,8 @@ export async function attentionCard({ state, seen, given, keep, listeners, pick,
     show.link = (to) => { if (!place.own) link(to); };
     listeners.add(show.link);
     link(row);
-    replace(large, h("div.row.between", h("h3", `${title(place)}, head ${head}`), h("div.row", toggle, more)), h("p.small.soft", "Rows look, columns are looked at. Below: where the chosen token looks; choose another to follow it."), labeled(canvas, place.rows.map(visible), place.columns.map(visible)), readout, links,
-      h("div.row.between", h("label.inline.small.soft", change, " Edit: click a cell, or a token below, and the row looks there alone"), pictureButton(`attention-${block}-${head}`, () => large)));
+    replace(large, h("div.row.between", h("h3", `${title(place)}, head ${head}`), h("div.row.live", toggle, more)), h("p.small.soft", "Rows look, columns are looked at. Below: where the chosen token looks; choose another to follow it."), labeled(canvas, place.rows.map(visible), place.columns.map(visible)), readout, links,
+      h("div.row.between", h("label.inline.small.soft.live", change, " Edit: click a cell, or a token below, and the row looks there alone"), pictureButton(`attention-${block}-${head}`, () => large)));
   }
 
   (async () => { // the small maps, block by block, without holding up the rest
@@ -104,6 +104,6 @@ export async function gatesCard({ state, seen, given, keep, listeners, fresh, as
     now(state.at);
   }
   await draw(ask);
-  const select = blocks.length > 1 && h("select", { "aria-label": "Layer", onchange: (event) => { state.block = event.target.value; keep(); draw(plainAsk); } }, blocks.map((block) => h("option", { value: block.name, selected: block.name === state.block }, block.name)));
+  const select = blocks.length > 1 && h("select.live", { "aria-label": "Layer", onchange: (event) => { state.block = event.target.value; keep(); draw(plainAsk); } }, blocks.map((block) => h("option", { value: block.name, selected: block.name === state.block }, block.name)));
   return h("section.card.stack", h("div.row.between", h("h2", "Gates and states"), select), h("p.soft", `${state.block}: a row for each token, a column for each unit; blue is positive, orange negative.`), strip, body);
 }

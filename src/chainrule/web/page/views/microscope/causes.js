@@ -3,7 +3,7 @@
 import { h, number, replace } from "../../lib/dom.js";
 import { visible } from "../../lib/model.js";
 import { asPython, work } from "../../lib/parts.js";
-import { ask as plainAsk } from "../../lib/api.js";
+import { ask as plainAsk, recorded } from "../../lib/api.js";
 
 const SHOWN = 14; // parts, the largest first
 
@@ -40,7 +40,7 @@ export async function causesCard({ state, seen, given, listeners, fresh, signal,
   }
   const again = () => { stop.abort(); stop = new AbortController(); return refresh(); };
   const refresh = (mine = turn + 1) => work(body, async ({ onjob }) => { await draw((path, options) => plainAsk(path, { ...options, onjob })); }, { keep: true, quiet: () => !fresh() || mine !== turn });
-  listeners.add(again);
+  if (!recorded) listeners.add(again);
   await draw(ask);
   return h("section.card.stack", h("div.row.between", h("h2", "Where it comes from"), asPython(() => python)), body);
 }

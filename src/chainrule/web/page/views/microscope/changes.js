@@ -14,8 +14,8 @@ export async function changedCard({ state, seen, listeners, reload }) {
   listeners.add(draw);
   draw(state.at);
   const remove = (i) => { state.edits = state.edits.filter((_, j) => j !== i); reload(); };
-  return h("section.card.stack.changed", h("div.row.between", h("h2", "What you changed"), h("button.quiet", { onclick: () => { state.edits = []; reload(); } }, "Undo all")),
-    h("div.row", said.map((text, i) => h("span.badge.backward", { data: { edit: String(i) } }, text, h("button.quiet.tight", { type: "button", "aria-label": `Undo: ${text}`, onclick: () => remove(i) }, "×")))),
+  return h("section.card.stack.changed", h("div.row.between", h("h2", "What you changed"), h("button.quiet.live", { onclick: () => { state.edits = []; reload(); } }, "Undo all")),
+    h("div.row", said.map((text, i) => h("span.badge.backward", { data: { edit: String(i) } }, text, h("button.quiet.tight.live", { type: "button", "aria-label": `Undo: ${text}`, onclick: () => remove(i) }, "×")))),
     h("p.small.soft", "How far each prediction moved:"), strip, table);
 }
 

@@ -43,6 +43,6 @@ export async function neuronsCard({ state, seen, given, keep, listeners, fresh, 
   }
   listeners.add((at) => draw(at));
   await load(ask);
-  const select = h("select", { "aria-label": "Block of the neurons", onchange: (event) => { state.neurons = event.target.value; keep(); load(plainAsk); } }, blocks.map((block) => h("option", { value: block.name, selected: block.name === state.neurons }, block.name)));
+  const select = h("select.live", { "aria-label": "Block of the neurons", onchange: (event) => { state.neurons = event.target.value; keep(); load(plainAsk); } }, blocks.map((block) => h("option", { value: block.name, selected: block.name === state.neurons }, block.name)));
   return h("section.card.stack", h("div.row.between", h("h2", "Which neurons fire"), select), body);
 }

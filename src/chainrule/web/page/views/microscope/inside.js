@@ -1,6 +1,6 @@
 // Further looks: predictions after each block, what heads look for, and what the model is made of.
 
-import { ask as plainAsk } from "../../lib/api.js";
+import { ask as plainAsk, recorded } from "../../lib/api.js";
 import { count, h, number, replace, s } from "../../lib/dom.js";
 import { paint, unpack } from "../../lib/maps.js";
 import { visible } from "../../lib/model.js";
@@ -64,9 +64,9 @@ export async function architectureCard({ given, fresh, ask }) {
   });
   const table = (nodes) => {
     const place = h("div");
-    return h("div", h("div.scroll.graph", { tabindex: "0", role: "group", "aria-label": "The calls in order" }, drawCalls(nodes, found.edges, (node) => show(node, place))), place, h("div.scroll", h("table.plain.nowrap", h("thead", h("tr", h("th", "layer"), h("th", "op"), h("th", "shape"), h("th.num", "parameters"), h("th.num", "FLOPs"), h("th", ""))),
+    return h("div", h("div.scroll.graph", { tabindex: "0", role: "group", "aria-label": "The calls in order" }, drawCalls(nodes, found.edges, (node) => recorded || show(node, place))), place, h("div.scroll", h("table.plain.nowrap", h("thead", h("tr", h("th", "layer"), h("th", "op"), h("th", "shape"), h("th.num", "parameters"), h("th.num", "FLOPs"), h("th", ""))),
       h("tbody", nodes.map((node) => h("tr", h("td.mono.small", node.layer || "–"), h("td", h("a", { href: `/calculus/ops/${node.op}`, data: { link: "" } }, h("code", node.op))), h("td.mono.small", `(${node.shape.join(", ")})`), h("td.num", node.parameters ? count(node.parameters) : ""), h("td.num", node.flops ? count(node.flops) : ""),
-        h("td", h("button.quiet.tight", { type: "button", "aria-label": `Values of ${node.name}`, onclick: () => { show(node, place); place.scrollIntoView({ block: "nearest" }); } }, "values"))))))));
+        h("td.live", h("button.quiet.tight", { type: "button", "aria-label": `Values of ${node.name}`, onclick: () => { show(node, place); place.scrollIntoView({ block: "nearest" }); } }, "values"))))))));
   };
   const section = (name, nodes, parameters) => h("details.block", { data: { block: name } }, h("summary", h("b.mono", name), h("span.meter", h("span", { css: { width: `${(100 * parameters) / most}%` } })), h("span.num", `${count(parameters)} parameters`)), table(nodes));
   return h("section.card.stack", h("h2", "What it is made of"),

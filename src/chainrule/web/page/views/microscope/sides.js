@@ -28,5 +28,5 @@ export async function sidesCard({ models, state, seen, given, keep, fresh, signa
   const select = h("select", { "aria-label": "Compare with", onchange: (event) => { const found = choices[Number(event.target.value)]; state.against = found?.run ?? null; state.against_step = found?.step ?? null; keep(); load(); } },
     h("option", { value: "" }, "none"), choices.map((each, i) => h("option", { value: String(i), selected: each.run === state.against && each.step === state.against_step }, name(each))));
   load();
-  return h("section.card.stack", h("div.row.between", h("h2", "Side by side"), h("label.inline.small.soft", "with ", select)), body);
+  return h("section.card.stack", h("div.row.between", h("h2", "Side by side"), h("label.inline.small.soft.live", "with ", select)), body);
 }

@@ -1,5 +1,6 @@
 // A text token by token, and what else could have stood at the chosen one: before and after temperature and cuts.
 
+import { recorded } from "../../lib/api.js";
 import { count, h, number, replace } from "../../lib/dom.js";
 import { visible } from "../../lib/model.js";
 
@@ -21,7 +22,7 @@ export function alternatives(token, branch) {
   const cut = token.top.some((each) => each.after !== undefined);
   return [h("p.soft", "At ", h("code", visible(token.piece)), " the model expected these. Choose one to go on from there."),
     cut && h("p.small.soft", "The bar is the model’s own probability; the second number is what it was drawn with, after temperature and cuts."),
-    h("div.bars", token.top.map((each) => h("button", { type: "button", class: `chance${each.id === token.id ? " right" : ""}${cut ? " two" : ""}`, data: { id: String(each.id), p: String(each.p), after: String(each.after ?? "") }, onclick: () => branch(each.id) }, h("code", visible(each.piece)),
+    h("div.bars", token.top.map((each) => h("button", { type: "button", disabled: Boolean(recorded), class: `chance${each.id === token.id ? " right" : ""}${cut ? " two" : ""}`, data: { id: String(each.id), p: String(each.p), after: String(each.after ?? "") }, onclick: () => branch(each.id) }, h("code", visible(each.piece)),
       h("span.rail", h("span", { css: { width: `${100 * each.p}%` } })), h("span.num", `${number(100 * each.p, 3)} %`), cut && h("span.num.soft", each.after ? `${number(100 * each.after, 3)} %` : "cut"))))];
 }
 
