@@ -61,6 +61,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1440, "height": 900}, base_url=address)
     found = context.new_page()
     wrong: list[str] = []
+    found.wrong = wrong  # a test that expects an error clears it
     found.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
     found.on("pageerror", lambda error: wrong.append(str(error)))
     found.on(
