@@ -38,7 +38,7 @@ export async function attentionCard({ state, seen, given, keep, listeners, pick,
     const toggle = h("button", { type: "button", onclick: () => { state.off.has(key) ? state.off.delete(key) : state.off.add(key); reload(); } }, state.off.has(key) ? "Switch this head on" : "Switch this head off");
     const link = (query) => replace(links, seen.pieces.map((piece, i) => {
       const weight = values[query * columns + (columns - T) + i];
-      return h("button", { type: "button", tabindex: "-1", class: "token look", "aria-selected": i === query ? "true" : "false", css: { "--weight": `${75 * weight}%` }, data: { weight: String(weight) }, title: `weight ${number(weight)}`, onclick: () => pick(i) }, visible(piece));
+      return h("button", { type: "button", tabindex: "-1", class: "token look", "aria-pressed": i === query ? "true" : "false", css: { "--weight": `${75 * weight}%` }, data: { weight: String(weight) }, title: `weight ${number(weight)}`, onclick: () => pick(i) }, visible(piece));
     }));
     canvas.addEventListener("pointermove", (event) => {
       const box = canvas.getBoundingClientRect();
