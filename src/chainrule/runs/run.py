@@ -228,8 +228,7 @@ class Run:
         if not world().first:
             self._begin(Logger())
             return trainer.run(Logger(), self.save)
-        unit = self.task.counted
-        per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
+        ((unit, per_step),) = self.per_step.items()
         sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
         with (
             self.files.at_work() as check_there,
@@ -252,6 +251,12 @@ class Run:
         if log.closed:  # the run is saved; the command may end as others do when their reader is gone
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         return result
+
+    @property
+    def per_step(self) -> dict[str, int]:
+        """How many tokens, texts or pairs a step reads."""
+        unit, trainer = self.task.counted, self.trainer
+        return {unit: trainer.step.tokens if unit == "tokens" else trainer.config.batch_size}
 
     def _begin(self, log: Logger) -> None:
         """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said.
@@ -277,6 +282,7 @@ class Run:
             "parameters": self.model.count(),
             "data": facts_of(self.corpus),
             "per_nat": self.task.measures(1.0, self.trainer.eval_batches),
+            "per_step": self.per_step,
         }
 
         def progress() -> tuple[int, bool, float | None]:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from chainrule import __version__
 from chainrule.errors import ChainruleError
+from chainrule.web.bundle import PAGE, one_file
 from chainrule.web.guard import Guard
 from chainrule.web.jobs import Canceled, Jobs
 from chainrule.web.models import Models
@@ -23,7 +24,6 @@ from chainrule.web.routes import runs as run_routes
 from chainrule.web.runs.overview import Runs
 from chainrule.web.runs.processes import Trainings
 
-PAGE = Path(__file__).parent / "page"
 VIEWS = (  # each with what is below it
     "/", "/lessons", "/calculus", "/tokens", "/ngrams", "/embeddings", "/runs", "/microscope", "/playground",
     "/diagnostics", "/alignment", "/scaling",
@@ -91,6 +91,10 @@ def _pages(app: FastAPI) -> None:
     @app.get("/favicon.ico")
     async def icon() -> Response:
         return FileResponse(PAGE / "icon.svg", media_type="image/svg+xml")
+
+    @app.get("/api/page")
+    async def bundle() -> Response:
+        return HTMLResponse(one_file())
 
     @app.get("/{path:path}")
     async def view(path: str) -> Response:

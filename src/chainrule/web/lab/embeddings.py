@@ -15,7 +15,7 @@ from chainrule.inspect.embeddings import WordVectors, cosine_table
 from chainrule.models.registry import ALL, WORD_VECTORS
 from chainrule.nn.positions import sinusoidal, wavelengths
 from chainrule.web.jobs import Tell
-from chainrule.web.microscope import packed
+from chainrule.web.microscope.looks import packed
 from chainrule.web.models import Loaded, Models
 
 BUILT_IN = "words of Python's help"

@@ -14,7 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.files import plain
 from chainrule.models import Additive, GoodTuring, KneserNey, NGram
 from chainrule.models.ngram.grams import listed
-from chainrule.web.microscope import packed
+from chainrule.web.microscope.looks import packed
 
 SOURCES = {
     "words": "the different words of Python's help",

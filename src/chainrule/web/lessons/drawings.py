@@ -14,7 +14,7 @@ from chainrule.foundations.information import entropy
 from chainrule.inspect import maps
 from chainrule.lessons import attention_heads, attention_scores, initialization, learning_rate, recurrence
 from chainrule.lessons.depth import gradients_by_depth, random_stack
-from chainrule.web.microscope import packed
+from chainrule.web.microscope.looks import packed
 
 Made = dict[str, Any]
 

@@ -1,7 +1,8 @@
 // The shell: navigation, theme, and a router with an address for every view.
 
+import { recorded } from "./lib/api.js";
 import { h, replace } from "./lib/dom.js";
-import { problem } from "./lib/parts.js";
+import { problem, toast } from "./lib/parts.js";
 
 const VIEWS = [
   { path: "/", name: "Home", file: "./views/home.js", exact: true },
@@ -18,14 +19,15 @@ const VIEWS = [
   { path: "/scaling", name: "Scaling", file: "./views/lab/scaling.js" },
 ];
 const main = document.getElementById("main");
+const here = () => recorded ?? location; // the address of what is shown
 let leave = null;
 let turn = 0;
 
 function drawNav(current) {
   replace(document.getElementById("nav"), VIEWS.map((view) =>
     h("a", { href: view.path, data: { link: "" }, "aria-current": view === current ? "page" : null }, view.name)));
-  const nav = document.getElementById("nav"), here = nav.querySelector("[aria-current]");
-  if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.clientWidth) / 2;
+  const nav = document.getElementById("nav"), now = nav.querySelector("[aria-current]");
+  if (now) nav.scrollLeft = now.offsetLeft - nav.offsetLeft - (nav.clientWidth - now.clientWidth) / 2;
 }
 
 /** The view that an address leads to. */
@@ -33,33 +35,46 @@ export function view(path) {
   return VIEWS.find((each) => path === each.path || (!each.exact && path.startsWith(`${each.path}/`)));
 }
 
-async function show() {
+export const moduleOf = (found) => import(found.file);
+
+export async function show() {
   const mine = ++turn;
   leave?.();
   leave = null;
-  const found = view(location.pathname);
+  const { pathname, search } = here(), found = view(pathname);
   drawNav(found);
   if (!found) {
     document.title = "Not found · Chainrule Studio";
-    replace(main, h("div.card.empty", h("h1", "There is no such page"), h("p", `${location.pathname} is no view of the Studio.`),
+    replace(main, h("div.card.empty", h("h1", "There is no such page"), h("p", `${pathname} is no view of the Studio.`),
       h("a.button.main", { href: "/", data: { link: "" } }, "Home")));
     return;
   }
   try {
-    const module = await import(found.file);
+    const module = await moduleOf(found);
     if (mine !== turn) return;
     const place = h("div.view");
     replace(main, place);
-    const below = location.pathname.slice(found.path.length).replace(/^\//, "");
+    const below = pathname.slice(found.path.length).replace(/^\//, "");
     document.title = `${found.name} · Chainrule Studio`;
-    leave = (await module.render(place, { below, params: new URLSearchParams(location.search) })) ?? null;
+    leave = (await module.render(place, { below, params: new URLSearchParams(search) })) ?? null;
+    if (recorded) frozen(place);
   } catch (error) {
     if (mine === turn) replace(main, h("h1", found.name), problem(error), h("div.row", h("a.button.main", { href: found.path, data: { link: "" } }, `Back to ${found.name}`),
       h("a.button", { href: "/", data: { link: "" } }, "Home")));
   }
 }
 
+/** A view out of a file: what would have to be computed cannot be changed. */
+function frozen(place) {
+  place.prepend(h("p.saved.small.soft", `A view of Chainrule Studio, saved on ${recorded.saved}. Everything it shows is in this file.`));
+  for (const field of place.querySelectorAll("textarea, input:not([type=checkbox]), select[aria-label=Model]")) field.disabled = true;
+}
+
 export function go(path) {
+  if (recorded) {
+    toast("This file holds one view: open the Studio for the others");
+    return;
+  }
   history.pushState(null, "", path);
   scrollTo(0, 0);
   show().then(() => main.focus({ preventScroll: true }));
@@ -67,7 +82,7 @@ export function go(path) {
 
 /** Change the address without leaving the view; a view inside a lesson leaves the lesson's address alone. */
 export function remember(search) {
-  if (main.querySelector(".embedded")) return;
+  if (recorded || main.querySelector(".embedded")) return;
   const text = search.toString();
   history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
 }

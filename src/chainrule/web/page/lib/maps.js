@@ -15,6 +15,11 @@ const channels = (name) => {
   return found;
 };
 
+const WIDEST = 560; // pixels of a map's longer side
+
+/** The style of a map whose numbers are squares. */
+export const shaped = (rows, columns) => ({ "aspect-ratio": `${columns} / ${rows}`, "max-width": `${Math.max(120, Math.min(WIDEST, (WIDEST * columns) / rows))}px` });
+
 /**
  * Paint rows × columns of values into a canvas: from the surface color at 0 to blue at `most`; with `signed`, orange below 0.
  */

@@ -1,6 +1,6 @@
 // One lesson: text, live views of the Studio inside it, exercises that the server checks, derivations to read on.
 
-import { view } from "../../app.js";
+import { moduleOf, view } from "../../app.js";
 import { ask, query } from "../../lib/api.js";
 import { h, replace } from "../../lib/dom.js";
 import { blocks, parts } from "../../lib/math.js";
@@ -37,9 +37,9 @@ export async function renderLesson(place, name) {
 
 /** A view of the Studio inside this page; its own heading is hidden, and it does not change the address. */
 async function embed(place, path) {
-  const address = new URL(path, location.origin), found = view(address.pathname);
+  const address = new URL(path, "http://studio"), found = view(address.pathname);
   try {
-    const module = await import(new URL(`../../${found.file}`, import.meta.url));
+    const module = await moduleOf(found);
     return await module.render(place, { below: address.pathname.slice(found.path.length).replace(/^\//, ""), params: address.searchParams });
   } catch (error) {
     replace(place, problem(error));
