@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,17 +45,24 @@ def listed(models: Models) -> list[dict[str, Any]]:
     return [{"name": BUILT_IN, "family": "word2vec", "steps": [0]}, *runs]
 
 
-def of_run(models: Models, name: str, step: int | None, tell: Tell) -> tuple[WordVectors, Any]:
-    """The vectors of a run, and its table of positions if it learned one."""
+def of_run(models: Models, name: str, step: int | None, tell: Tell) -> tuple[WordVectors, Any, list[str]]:
+    """The vectors of a run, its table of positions if it learned one, and the program that reads them."""
     tell("reading the vectors", None)
     path = models.path(name, step)
     if cr.runs.environment.read(models.runs.path(name)).get("family") in WORD_VECTORS:
-        return WordVectors(*cr.runs.load_vectors(path)), None
-    with models.at(name, step) as loaded:
+        program = [f"vectors = WordVectors(*cr.runs.load_vectors({str(path)!r}))"]
+        return WordVectors(*cr.runs.load_vectors(path)), None, program
+    program = [
+        "from chainrule.web.lab.embeddings import tables",
+        "from chainrule.web.models import Loaded",
+        "",
+        f"path = {str(path)!r}",
+        "vectors, positions = tables(Loaded(path, *cr.load(path)))",
+    ]
+    with models.at((name, step)) as (loaded,):
         if "vectors" not in loaded.known:
             loaded.known["vectors"] = tables(loaded)
-        found: tuple[WordVectors, Any] = loaded.known["vectors"]
-        return found
+        return *loaded.known["vectors"], program
 
 
 def tables(loaded: Loaded) -> tuple[WordVectors, Any]:
@@ -129,31 +135,22 @@ def encoded(n: int, d: int, base: float) -> dict[str, Any]:
     }
 
 
-def program(folder: Path | None, word: str, analogy: tuple[str, ...]) -> str:
-    """The same questions in Python."""
-    lines = ["import chainrule as cr", "from chainrule.inspect.embeddings import WordVectors", ""]
-    if folder is None:
-        lines += [
-            'task = cr.tasks.WordVectorsTask.of(cr.data.load("pydoc"))',
-            "with cr.random.seeded(0):",
-            "    config = cr.models.Word2VecConfig(task.tokenizer.vocab_size, "
-            + ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
-            + ")",
-            "    model = cr.models.SkipGram(config)",
-            f"step = cr.train.WordVectorStep(model, task.ids, cr.train.WordTrainConfig(epochs={EPOCHS}))",
-            f"for epoch in range({EPOCHS}):",
-            "    list(step.read(epoch))",
-            "vectors = WordVectors(*task.vectors(model))",
-        ]
-    else:
-        lines += [
-            "from chainrule.web.lab.embeddings import tables",
-            "from chainrule.web.models import Loaded",
-            "",
-            f"path = {str(folder)!r}",
-            "vectors, positions = tables(Loaded(path, *cr.load(path)))",
-        ]
+LEARNED = [
+    'task = cr.tasks.WordVectorsTask.of(cr.data.load("pydoc"))',
+    "with cr.random.seeded(0):",
+    f"    config = cr.models.Word2VecConfig(task.tokenizer.vocab_size, **{SETTINGS})",
+    "    model = cr.models.SkipGram(config)",
+    f"step = cr.train.WordVectorStep(model, task.ids, cr.train.WordTrainConfig(epochs={EPOCHS}))",
+    f"for epoch in range({EPOCHS}):",
+    "    list(step.read(epoch))",
+    "vectors = WordVectors(*task.vectors(model))",
+]
+
+
+def program(read: list[str], word: str, analogy: tuple[str, ...]) -> str:
+    """The same questions in Python, after the lines that read the vectors."""
+    lines = ["import chainrule as cr", "from chainrule.inspect.embeddings import WordVectors", "", *read]
     lines += [f"neighbors = vectors.neighbors({word!r})", "print(neighbors)"]
-    if all(analogy) and analogy:
+    if all(analogy):
         lines.append(f"print(vectors.analogy({', '.join(map(repr, analogy))}))")
     return "\n".join([*lines, ""])

@@ -60,12 +60,11 @@ def _embeddings(router: APIRouter, jobs: Jobs, models: Models) -> None:
         def work(tell: Tell) -> Any:
             if run == embeddings.BUILT_IN:
                 tell("learning vectors from Python's help", None)
-                vectors, learned, path = embeddings.built_in(), None, None
+                vectors, learned, read = embeddings.built_in(), None, embeddings.LEARNED
             else:
-                vectors, learned = embeddings.of_run(models, run, step, tell)
-                path = models.path(run, step)
+                vectors, learned, read = embeddings.of_run(models, run, step, tell)
             found = embeddings.shown(vectors, learned, word, (a, b, c))
-            return found | {"python": embeddings.program(path, found["word"], (a, b, c))}
+            return found | {"python": embeddings.program(read, found["word"], (a, b, c))}
 
         return await answer(jobs, work)
 
@@ -74,7 +73,8 @@ def _diagnostics(router: APIRouter, jobs: Jobs, models: Models) -> None:
     @router.get("/diagnostics/about")
     async def about() -> Any:
         def work(tell: Tell) -> Any:
-            return diagnostics.choices() | {"runs": models.listed(tuple(ALL))}
+            runs = [each for each in models.listed(tuple(ALL)) if each["steps"]]
+            return diagnostics.choices() | {"runs": runs}
 
         return await answer(jobs, work)
 

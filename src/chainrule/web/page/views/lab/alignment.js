@@ -54,7 +54,7 @@ export async function render(place, { params }) {
       : [{ name: "the reference", x: [0, state.steps], y: [world.distance, world.distance], color: 7, dashed: true }]);
     const last = [...trained.values()].at(-1);
     replace(answers, world.prompts.map((prompt, x) => h("div.scroll", h("table.plain", h("caption.small.soft", `Prompt ${LETTERS[prompt]}`), h("thead", h("tr", h("th", "answer"), h("th.num", "reward"), h("th.num", "π_ref"), h("th.num", "π*"), last && h("th.num", last.method))),
-      h("tbody", world.answers.map((answer, y) => h("tr", { data: { answer: answer.join("") } }, h("td.mono", answer.map((t) => LETTERS[t]).join(" ")), exact("td.num", world.rewards[x][y], 3), exact("td.num", world.reference[x][y], 3), h("td.num.cell.best", { css: { "--weight": `${Math.round(45 * world.best[x][y])}%` }, data: { value: String(world.best[x][y]) } }, number(world.best[x][y], 3)), last && exact("td.num", last.policy[x][y], 3))))))));
+      h("tbody", world.answers.map((answer, y) => h("tr", { data: { answer: answer.join("") } }, h("td.mono", answer.map((t) => LETTERS[t]).join(" ")), exact("td.num", world.rewards[x][y], 3), exact("td.num", world.reference[x][y], 3), h("td.num.cell.best", { css: { "--weight": `${Math.round(75 * world.best[x][y])}%` }, data: { value: String(world.best[x][y]) } }, number(world.best[x][y], 3)), last && exact("td.num", last.policy[x][y], 3))))))));
   }
 
   function train(method, button) {
