@@ -18,18 +18,22 @@ from chainrule.web.bundle import PAGE, one_file
 from chainrule.web.guard import Guard
 from chainrule.web.jobs import Canceled, Jobs
 from chainrule.web.models import Models
-from chainrule.web.routes import answers, calculus, tokens
+from chainrule.web.routes import answers, calculus, lab, lessons, tokens
 from chainrule.web.routes import models as model_routes
 from chainrule.web.routes import runs as run_routes
 from chainrule.web.runs.overview import Runs
 from chainrule.web.runs.processes import Trainings
 
-VIEWS = ("/", "/runs", "/microscope", "/playground", "/tokens", "/calculus")  # each with what is below it
+VIEWS = (  # each with what is below it
+    "/", "/lessons", "/calculus", "/tokens", "/ngrams", "/embeddings", "/runs", "/microscope", "/playground",
+    "/diagnostics", "/alignment", "/scaling",
+)  # fmt: skip
 
 
 def create_app(folder: Path = Path("runs")) -> FastAPI:
     """The Studio on a directory of runs; `GET /health` answers when it is ready."""
     jobs, runs, trainings = Jobs(), Runs(folder), Trainings(folder)
+    models = Models(runs)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -45,9 +49,11 @@ def create_app(folder: Path = Path("runs")) -> FastAPI:
     routers = (
         answers.routes(jobs),
         run_routes.routes(jobs, runs, trainings),
-        model_routes.routes(jobs, Models(runs)),
+        model_routes.routes(jobs, models),
         tokens.routes(jobs),
         calculus.routes(jobs),
+        lab.routes(jobs, models),
+        lessons.routes(jobs),
     )
     for router in routers:
         app.include_router(router)

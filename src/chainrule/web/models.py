@@ -51,14 +51,15 @@ class Models:
         self._loaded: OrderedDict[tuple[Path, int], Loaded] = OrderedDict()
         self._lock = threading.Lock()
 
-    def listed(self) -> list[dict[str, Any]]:
-        """Runs that have a checkpoint, with the steps of their checkpoints; then imported models, which have none."""
+    def listed(self, families: tuple[str, ...] = READERS) -> list[dict[str, Any]]:
+        """Runs of these families that have a checkpoint, with the steps of their checkpoints; then imported models,
+        which have none."""
         found: list[dict[str, Any]] = []
         for name in self.runs.names():
             path = self.runs.path(name)
             family = str(environment.read(path).get("family", ""))
             steps = [step_of(saved) for saved in RunFolder(path).saved()]
-            if steps and family in READERS:
+            if steps and family in families:
                 found.append({"name": name, "family": family, "steps": steps})
         return found + [{"name": name, "family": family, "steps": []} for name, family in self.imported()]
 

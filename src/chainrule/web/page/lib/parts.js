@@ -1,7 +1,7 @@
 // Parts that every view shares: copying, errors, empty states, progress.
 
 import { Canceled, recorded } from "./api.js";
-import { h, replace } from "./dom.js";
+import { h, number, replace } from "./dom.js";
 
 let fading = 0;
 
@@ -90,3 +90,6 @@ export async function work(place, action, { keep = false, quiet = () => false } 
 export function heading(title, lead, ...actions) {
   return h("div", h("div.row.between", h("h1", title), h("div.row", ...actions)), lead && h("p.lead", lead));
 }
+
+/** Large numbers in a row: [name, value, digits, key]. */
+export const facts = (list) => h("div.facts", list.map(([name, value, digits, key]) => h("div.fact", { data: { fact: key, value: String(value) } }, h("b", value === Infinity ? "∞" : number(value, digits)), h("span.small.soft", name))));

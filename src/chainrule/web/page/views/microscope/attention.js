@@ -50,7 +50,7 @@ export async function attentionCard({ state, seen, given, keep, listeners, pick,
     const at = (query, key) => { if (change.checked) add({ kind: "look", query, key }); else if (place.own) link(query); else pick(query); };
     const link = (query) => { row = query; replace(links, place.columns.map((piece, i) => {
       const weight = values[query * columns + shift + i];
-      return h("button", { type: "button", tabindex: "-1", class: "token look", "aria-selected": !cross && i === query ? "true" : "false", css: { "--weight": `${75 * weight}%` }, data: { weight: String(weight) }, title: `weight ${number(weight)}`, onclick: () => (change.checked ? add({ kind: "look", query, key: shift + i }) : at(cross ? row : i, i)) }, visible(piece));
+      return h("button", { type: "button", tabindex: "-1", class: "token look", "aria-pressed": !cross && i === query ? "true" : "false", css: { "--weight": `${75 * weight}%` }, data: { weight: String(weight) }, title: `weight ${number(weight)}`, onclick: () => (change.checked ? add({ kind: "look", query, key: shift + i }) : at(cross ? row : i, i)) }, visible(piece));
     })); };
     const cell = (event) => { const box = canvas.getBoundingClientRect(); return [Math.max(0, Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows))), Math.max(0, Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns)))]; };
     canvas.addEventListener("pointermove", (event) => {
