@@ -47,8 +47,7 @@ class Stretch:
             self._begin()
             yield
             return
-        unit = run.task.counted
-        per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
+        ((unit, per_step),) = self.per_step.items()
         sizes = {"parameters": run.model.count(), "resume_at": trainer.steps}
         with (
             run.files.at_work() as self.check_there,
@@ -60,6 +59,12 @@ class Stretch:
             yield
         if log.closed:  # the run is saved; the command may end as others do when their reader is gone
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    @property
+    def per_step(self) -> dict[str, int]:
+        """How many tokens, texts or pairs a step reads."""
+        unit, trainer = self.run.task.counted, self.run.trainer
+        return {unit: trainer.step.tokens if unit == "tokens" else trainer.config.batch_size}
 
     def save(self) -> None:
         """A checkpoint of the run as it is now."""
@@ -100,6 +105,7 @@ class Stretch:
             "parameters": run.model.count(),
             "data": facts_of(run.corpus),
             "per_nat": run.task.measures(1.0, run.trainer.eval_batches),
+            "per_step": self.per_step,
         }
 
         def progress() -> tuple[int, bool, float | None]:

@@ -71,7 +71,9 @@ class Protocol(H11Protocol):
 class Uvicorn(uvicorn.Server):
     """Calls `ready` once it answers. SIGTERM and SIGINT let requests end; a second one does not wait for them."""
 
-    def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, app: ASGIApp, ready: Callable[[], None], drain_seconds: float = LIMITS.drain_seconds
+    ) -> None:
         config = uvicorn.Config(
             app,
             http=Protocol,
@@ -81,7 +83,7 @@ class Uvicorn(uvicorn.Server):
             log_config=None,
             server_header=False,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=int(LIMITS.drain_seconds),
+            timeout_graceful_shutdown=int(drain_seconds),
         )
         super().__init__(config)
         self._ready = ready
@@ -89,6 +91,11 @@ class Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets=sockets)
+        if self.force_exit:  # uvicorn would leave the application as it is, and tell of its end as an error
+            await self.lifespan.shutdown()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -109,6 +116,8 @@ class Uvicorn(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(app: ASGIApp, sock: socket.socket, ready: Callable[[], None]) -> None:
-    """Answer until a signal comes."""
-    asyncio.run(Uvicorn(app, ready).serve(sockets=[sock]))
+def serve(
+    app: ASGIApp, sock: socket.socket, ready: Callable[[], None], drain_seconds: float = LIMITS.drain_seconds
+) -> None:
+    """Answer until a signal comes; then what runs has `drain_seconds` to end."""
+    asyncio.run(Uvicorn(app, ready, drain_seconds).serve(sockets=[sock]))
