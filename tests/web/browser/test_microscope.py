@@ -231,3 +231,15 @@ def test_what_takes_long_says_how_far_it_is_and_is_canceled(
     page.click(".progress >> text=Cancel")
     page.wait_for_selector("text=Canceled. Change something to start again.")
     assert ended.wait(15)
+
+
+def test_the_table_of_an_n_gram(page: Any, fits: Any, runs: Path, families: str) -> None:
+    page.goto(f"/microscope?run={families}/ngram&text={TEXT}&at=4")
+    page.wait_for_selector("[data-sum]")
+    model, tokenizer = cr.load(runs / families / "ngram")
+    seen = cr.inspect.view(model, cr.text.prompt_ids(tokenizer, TEXT))
+    page.locator('[aria-label="Tokens"] .token').nth(6).click()
+    first = float(seen.logits[6].max())
+    page.wait_for_selector(f'[data-sum] [data-value="{first!r}"]')
+    assert of(page, "[data-sum] [data-value]") == [float(seen.logits[6, id]) for id, _ in seen.top(8)[6]]
+    fits()

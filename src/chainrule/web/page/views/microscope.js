@@ -8,7 +8,7 @@ import { asPython, heading, permalink, work } from "../lib/parts.js";
 import { attentionCard, gatesCard } from "./microscope/attention.js";
 import { causesCard } from "./microscope/causes.js";
 import { changedCard, whatIfCard } from "./microscope/changes.js";
-import { neuronsCard, normsCard } from "./microscope/flow.js";
+import { neuronsCard, normsCard, windowCard } from "./microscope/flow.js";
 import { architectureCard, headsCard, lensCard } from "./microscope/inside.js";
 import { sidesCard } from "./microscope/sides.js";
 
@@ -116,7 +116,7 @@ export async function render(place, { params }) {
     drawStrip();
     drawNext();
     const { blocks } = seen, attends = blocks.some((block) => block.heads.length), recurs = blocks.some((block) => block.recurrent);
-    const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : null, causes: causesCard, whatIf: blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
+    const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : seen.window ? windowCard : null, causes: causesCard, whatIf: blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
       norms: blocks.length ? normsCard : null, neurons: blocks.some((block) => block.neurons) ? neuronsCard : null, heads: attends ? headsCard : null, sides: sidesCard, architecture: architectureCard };
     for (const [name, card] of Object.entries(cards)) if (!card) replace(slots[name]);
     replace(jump, Object.entries(TITLES).filter(([name]) => cards[name]).map(([name, title]) => h("button.chip", { type: "button", onclick: () => slots[name].scrollIntoView({ behavior: "smooth" }) }, title)));
