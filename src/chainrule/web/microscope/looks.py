@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,13 @@ class Look:
 
     def __init__(self, loaded: Loaded, text: str | None, target: str | None = None, edits: str = "") -> None:
         self.loaded = loaded
-        self.reading: Reading = read(loaded, text, target)
         self.changes = changes_of(edits)
-        self._key = f"view {edits} {self.reading.target} {self.reading.text}"
+        self._asked = text, target
+        self._edits = edits
+
+    @cached_property
+    def reading(self) -> Reading:
+        return read(self.loaded, *self._asked)
 
     @property
     def piece(self) -> Any:
@@ -38,12 +43,13 @@ class Look:
 
     def view(self) -> inspect.View:
         known = self.loaded.known
-        if self._key not in known:
+        key = f"view {self._edits} {self.reading.target} {self.reading.text}"
+        if key not in known:
             edits = [change.edit(self.loaded, self.reading) for change in self.changes]
             view = inspect.view(self.loaded.model, self.reading.ids, edits)
             self.loaded.known = {key: value for key, value in known.items() if not key.startswith("view ")}
-            self.loaded.known[self._key] = view
-        found: inspect.View = self.loaded.known[self._key]
+            self.loaded.known[key] = view
+        found: inspect.View = self.loaded.known[key]
         return found
 
     def tokens(self, pairs: Any) -> list[dict[str, Any]]:

@@ -102,6 +102,7 @@ export async function render(place, { params }) {
       if (mine !== turn) return undefined;
       seen = found;
       if (state.text === null) field.value = state.text = found.text;
+      if (state.target === null && found.target !== null) state.target = found.target;
       if (document.activeElement !== answer) answer.value = found.target ?? "";
       second.hidden = found.kind !== "pair";
       label.textContent = found.kind === "pair" ? "Source" : "Text";
@@ -109,7 +110,10 @@ export async function render(place, { params }) {
     }, { keep: true });
     if (mine !== turn) return;
     body.hidden = !fine;
-    if (!fine) return;
+    if (!fine) {
+      if (state.edits.length) wrong.append(h("div.row.undo", h("button", { type: "button", onclick: () => { state.edits = state.edits.slice(0, -1); load(); } }, "Undo the last change")));
+      return;
+    }
     if (state.at === null || state.at >= seen.tokens.length) state.at = seen.tokens.length - 1;
     keep();
     const shared = { models, state, seen, given, keep, listeners, pick, reload: load, fresh: () => mine === turn, signal };
