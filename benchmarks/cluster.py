@@ -1,6 +1,6 @@
 """How a training scales over the cores of this machine, and what the link between two ranks can do.
 
-    python -m benchmarks.cluster            about five minutes on a quiet machine; writes benchmarks/results/cluster.md
+    python -m benchmarks.cluster            about six minutes on a quiet machine; writes benchmarks/results/cluster.md
     python -m benchmarks.cluster --quick    one round, to see that it works; prints the tables
 
 One process with one thread, one with two, and two ranks with one thread each make the same steps, in turn. Needs
@@ -100,7 +100,7 @@ def main() -> None:
     args = parser.parse_args()
     if not MPIEXEC.exists():
         raise SystemExit("cluster: mpiexec is not installed (pip install 'chainrule[mpi]')")
-    table = scaling(1 if args.quick else 8, 1 if args.quick else 12)
+    table = scaling(1 if args.quick else 7, 1 if args.quick else 6)
     table.notes = link(5 if args.quick else 30)
     text = page("cluster", table, describe_machine(2), "python -m benchmarks.cluster")
     print(text)

@@ -40,6 +40,18 @@ def test_logarithms_are_natural() -> None:
     assert cr.foundations.information.entropy([0.5, 0.5], base=2) == pytest.approx(1)
 
 
+MOST_FILES = 18  # about fifteen: a folder of more is no longer seen at a glance
+
+
+def test_a_folder_is_seen_at_a_glance_and_says_what_is_inside() -> None:
+    for room in {path.parent for path in SOURCES}:
+        files = [path for path in room.glob("*.py") if path.name != "__init__.py"]
+        assert len(files) <= MOST_FILES, f"{room}: {len(files)} files (group some of them in a folder)"
+        start = room / "__init__.py"
+        told = start.exists() and ast.get_docstring(ast.parse(start.read_text(encoding="utf-8")))
+        assert told, f"{room}: no __init__.py with a docstring (say in three lines what is inside)"
+
+
 PAPER = r"[A-Z]\w+(?: et al\.| and [A-Z]\w+)?,? \(?(?:19|20)\d\d"
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.doctor import limits
-from chainrule.train import word_vectors
 from chainrule.train.config import TrainConfig, WordTrainConfig
+from chainrule.train.word_vectors import trainer as word_vectors
 
 
 def default_of(function: Any, name: str) -> Any:

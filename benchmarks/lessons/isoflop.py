@@ -1,6 +1,6 @@
 """An IsoFLOP study of our GPT: several compute budgets, models of several sizes for each, three seeds, one corpus.
 
-    python -m benchmarks.lessons.isoflop --work runs/isoflop [--jobs 2]     about 13 CPU minutes
+    python -m benchmarks.lessons.isoflop --work runs/isoflop [--workers 2]   about 13 CPU minutes
     python -m benchmarks.lessons.isoflop --tables FILE.csv ...              only the fits and the report
 
 Runs `chainrule scale plan`, `run` and `fit`, as anybody would, and writes benchmarks/results/isoflop.csv (a row for
@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.harness import ROOT, command_line, progress
 from benchmarks.report import markdown
-from chainrule.runs.seeds import Spread
+from chainrule.runs.records.seeds import Spread
 
 RESULTS = ROOT / "benchmarks" / "results"
 TABLE, FITS, REPORT = (RESULTS / f"isoflop.{suffix}" for suffix in ("csv", "json", "md"))
@@ -48,7 +48,7 @@ def chainrule(line: str) -> str:
     return done.stdout
 
 
-def trained(work: Path, jobs: int) -> Iterator[Path]:
+def trained(work: Path, workers: int) -> Iterator[Path]:
     """The table of each plan, trained if it is not there"""
     for name, sizes in PLANS.items():
         plan, out = work / f"{name}.json", work / name
@@ -56,7 +56,7 @@ def trained(work: Path, jobs: int) -> Iterator[Path]:
             work.mkdir(parents=True, exist_ok=True)
             chainrule(f"scale plan {sizes} {RULES} --out {plan}")
         progress(f"{name}: {sizes}")
-        chainrule(f"scale run {plan} stdlib --out {out} --jobs {jobs}")
+        chainrule(f"scale run {plan} stdlib --out {out} --workers {workers}")
         yield out / "runs.csv"
 
 
@@ -145,10 +145,10 @@ def numbers(fits: dict[str, Any]) -> Iterator[list[str]]:
 def main() -> None:
     asked = command_line(__doc__)
     asked.add_argument("--work", type=Path, default=Path("runs/isoflop"))
-    asked.add_argument("--jobs", type=int, default=2)
+    asked.add_argument("--workers", type=int, default=2)
     asked.add_argument("--tables", type=Path, nargs="+", help="tables of runs that were made already")
     given = asked.parse_args()
-    TABLE.write_text(joined(given.tables or list(trained(given.work, given.jobs))), encoding="utf-8")
+    TABLE.write_text(joined(given.tables or list(trained(given.work, given.workers))), encoding="utf-8")
     fits = fitted(TABLE)
     FITS.write_text(json.dumps(fits, indent=1) + "\n", encoding="utf-8")
     REPORT.write_text(report(TABLE, fits), encoding="utf-8")

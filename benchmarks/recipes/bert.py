@@ -22,7 +22,7 @@ from benchmarks.recipes.commands import RESULTS, chainrule
 from benchmarks.recipes.prose import prose
 from benchmarks.report import cpu_name, markdown
 from chainrule.data import read_labeled
-from chainrule.runs.seeds import Spread
+from chainrule.runs.records.seeds import Spread
 
 SIZES = "--n-layer 2 --n-head 4 --n-embd 128 --n-hidden 512 --block-size 64 --norm pre"
 MAKE = {  # a file or directory of the work, and the command that makes it

@@ -19,7 +19,7 @@ from benchmarks.harness import command_line
 from benchmarks.recipes.commands import RESULTS, chainrule
 from benchmarks.report import cpu_name, markdown
 from chainrule.data import Labeled, Split, read_labeled
-from chainrule.runs.seeds import Spread
+from chainrule.runs.records.seeds import Spread
 
 MODELS = {
     "bag of words": "train bow-classifier {train}",

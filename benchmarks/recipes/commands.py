@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.harness import ROOT, command_line
 from benchmarks.report import cpu_name, markdown
 from chainrule.data import load_pairs
-from chainrule.runs.seeds import Spread
+from chainrule.runs.records.seeds import Spread
 
 RESULTS = ROOT / "benchmarks" / "results"
 

@@ -37,7 +37,7 @@ from chainrule.models import (
 )
 from chainrule.optim import SGD, Adam, AdamW, choose, cosine, sweep
 from chainrule.random import generator
-from chainrule.runs.seeds import Spread
+from chainrule.runs.records.seeds import Spread
 from chainrule.text import CharTokenizer
 
 BATCH = 512  # names per update

@@ -1,4 +1,4 @@
-"""What is said about the columns of a table; `data/read/columns.py` finds them, and chooses what is not said.
+"""What is said about the columns of a table; `data/read/tabular/columns.py` finds them, and chooses what is not said.
 
 It is here so that commands can show the flags without loading what reads tables.
 """

@@ -48,7 +48,7 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     With `replace` an existing file stays until then and is replaced; a link is followed to its file.
     """
     path = path.resolve()
-    (check_file if replace else check_new)(path)
+    (check_file if replace else check_new_file)(path)
     partial = _partial(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -228,6 +228,12 @@ def check_new(path: Path) -> None:
         return
     if path.exists():
         raise ConfigError(f"{path}: exists already (choose another name, or remove it)")
+
+
+def check_new_file(path: Path) -> None:
+    """Refuse to write a file where there is one, or a directory."""
+    check_file(path)
+    check_new(path)
 
 
 def check_file(path: Path) -> None:

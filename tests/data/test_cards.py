@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 from tools.data_cards import PAGE, page
@@ -11,6 +12,7 @@ from tools.data_cards import PAGE, page
 import chainrule as cr
 from chainrule.cli import main
 from chainrule.data.downloads import NAMED
+from chainrule.errors import DataError
 
 
 @pytest.mark.requirement("R-520")
@@ -48,4 +50,14 @@ def test_the_hash_of_a_built_in_corpus_is_that_of_what_is_here(capsys: pytest.Ca
 def test_a_corpus_without_a_card_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["data", "card", "nams"])
-    assert stop.value.code == 2 and "did you mean names?" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        stop.value.code == 2 and "corpus 'nams': no such corpus (" in said and "did you mean names?" in said
+    )
+
+
+def test_a_file_of_the_data_folder_has_no_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.txt").write_text("a text")
+    monkeypatch.setenv("CHAINRULE_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="corpus 'mine': has no data card"):
+        cr.data.card("mine")

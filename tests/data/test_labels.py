@@ -25,6 +25,14 @@ def test_files_are_found_by_their_path(tmp_path: Path) -> None:
     found = load_tags(tags)
     assert found.texts == (Tagged(("Ada", "wrote"), ("NAME", "O")),) and found.name == str(tags)
     assert found.reading is not None and found.reading.rows == 4
+    assert load_labels(texts).copies == found.copies == 1
+
+
+def test_copies_are_counted_within_and_between_files(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("text,label\none,x\none,x\ntwo,y\n", encoding="utf-8")
+    found = load_labels(tmp_path)
+    assert (len(found.texts), found.copies) == (2, 4)
 
 
 @pytest.mark.parametrize(("load", "what"), [(load_labels, "texts with labels"), (load_tags, "sentences")])

@@ -32,6 +32,15 @@ def test_parts_are_disjoint_and_complete(texts: list[str], seed: int, share: flo
     assert sorted(together, key=lambda d: d.line) == documents(texts)
 
 
+def test_examples_are_held_back_by_their_texts() -> None:
+    rows = [(f"text {n}", n) for n in range(200)]
+    split = Split(validation=0.2, test=0.3)
+    training, validation = split.held_back(rows, lambda row: row[0])
+    assert training == [row for row in rows if split.part(row[0]) == "train"]
+    assert validation == [row for row in rows if split.part(row[0]) == "validation"] != []
+    assert split.held_back(rows, lambda row: row[0], eval_only=True) == ([], rows)
+
+
 @settings(max_examples=50)
 @given(old=st.lists(ANY_TEXT), new=st.lists(ANY_TEXT))
 def test_a_document_stays_where_it_is_when_others_come(old: list[str], new: list[str]) -> None:

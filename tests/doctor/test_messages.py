@@ -18,7 +18,7 @@ from chainrule.data import load
 from chainrule.doctor import Code, Finding, Monitor
 from chainrule.doctor.finding import ABOUT
 from chainrule.doctor.messages import MESSAGES, finding
-from chainrule.runs.review import of_log
+from chainrule.runs.records.review import of_log
 from chainrule.train import TrainConfig
 from chainrule.train.log import read
 from chainrule.train.skips import Diverged

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from chainrule.random import key
-from chainrule.train.word_sampling import AliasTable, random_words
-from chainrule.train.word_update import Stretch, learn, reference
+from chainrule.train.word_vectors.sampling import AliasTable, random_words
+from chainrule.train.word_vectors.update import Stretch, learn, reference
 from tests.battery.checks import distance
 
 V, C, N = 11, 6, 60

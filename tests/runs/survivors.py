@@ -26,7 +26,7 @@ from chainrule.train import TrainConfig, WordTrainConfig
 from chainrule.train.log import Log, read
 from chainrule.train.policy import PolicyStep
 from chainrule.train.step import GradientStep
-from chainrule.train.word_vectors import WordVectorStep
+from chainrule.train.word_vectors.trainer import WordVectorStep
 
 ALIGNED = ("gpt-reward", *NAMED)  # what begins with a model that has learned
 TUNED: dict[str, Method] = {"lora": LoRA(rank=2, dropout=0.1), "prompt": Prompt(length=3)}

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from chainrule.cli import main
 from chainrule.data import Document, Shards, Split, build
 from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError, Failure
-from chainrule.runs import Run, checkpoint, environment, load_language_model
+from chainrule.runs import Run, checkpoint, load_language_model
+from chainrule.runs.records import environment
 from chainrule.text import CharTokenizer
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import Log, read

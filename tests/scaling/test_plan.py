@@ -34,7 +34,7 @@ def test_each_model_spends_its_budget() -> None:
 def test_near_budgets_have_names_of_their_own() -> None:
     plan = Plan.of(PlanConfig(budgets=(2e9, 2.4e9), factors=(1.0,)))
     assert len({model.name for model in plan.models}) == 2
-    with pytest.raises(ConfigError, match="must differ within six digits"):
+    with pytest.raises(ConfigError, match=r"budgets is 2e\+09 \(each must occur once, within six digits"):
         PlanConfig(budgets=(2e9, 2.0000001e9))
 
 
@@ -42,8 +42,15 @@ def test_factors_that_lead_to_the_same_shape_are_one_model() -> None:
     plan = Plan.of(PlanConfig(budgets=(1e10,), factors=(0.01, 0.02, 1.0)))
     assert len({model.name for model in plan.models}) == len(plan.models) < 3
     assert "of 3 asked for" in plan.doubts()[0]
-    assert "more than their budget" in Plan.of(PlanConfig(budgets=(1.0,))).doubts()[-1]
+    assert "more than the budget" in Plan.of(PlanConfig(budgets=(1.0,))).doubts()[-1]
     assert Plan.of(PlanConfig(budgets=(1e15,))).doubts() == []
+
+
+def test_a_budget_beyond_every_size_asks_for_smaller_ones() -> None:
+    (said,) = Plan.of(PlanConfig(budgets=(1e40,))).doubts()
+    assert said.startswith("1 model of 5 asked for: ") and said.endswith("(smaller budgets)")
+    (said,) = Plan.of(PlanConfig(budgets=(1e40,), factors=(1.0,))).doubts()
+    assert "parameters are wanted" in said
 
 
 def test_a_text_that_is_read_again_is_told() -> None:
@@ -53,9 +60,11 @@ def test_a_text_that_is_read_again_is_told() -> None:
 
 
 def test_wrong_plans(tmp_path: object) -> None:
-    with pytest.raises(ConfigError, match="budgets"):
+    with pytest.raises(ConfigError, match="budgets has no value"):
         PlanConfig(budgets=())
-    with pytest.raises(ConfigError, match="factors"):
+    with pytest.raises(ConfigError, match=r"budgets is 0 \(each must be a positive number\)"):
+        PlanConfig(budgets=(1e11, 0))
+    with pytest.raises(ConfigError, match=r"factors is -1.0 \(each must be a positive number\)"):
         PlanConfig(factors=(1.0, -1.0))
     with pytest.raises(DataError, match="cannot be read"):
         Plan.read("no-such-plan.json")

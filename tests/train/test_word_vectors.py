@@ -13,10 +13,11 @@ from chainrule import native
 from chainrule.errors import ChainruleError, ConfigError, DataError, GraphError
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import key
-from chainrule.train import WordTrainConfig, WordVectorStep, word_vectors
+from chainrule.train import WordTrainConfig, WordVectorStep
 from chainrule.train.log import Logger
-from chainrule.train.word_sampling import AliasTable, keep_probability, noise, random_words
-from chainrule.train.word_vectors import Progress
+from chainrule.train.word_vectors import trainer as word_vectors
+from chainrule.train.word_vectors.sampling import AliasTable, keep_probability, noise, random_words
+from chainrule.train.word_vectors.trainer import Progress
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "tree", "slept", "barked"]
 
@@ -77,7 +78,7 @@ def test_the_loss_falls(kind: type[Word2Vec]) -> None:
 
 
 def test_the_learning_rate_falls_linearly_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chainrule.train.word_vectors.STRETCH", 100)
+    monkeypatch.setattr("chainrule.train.word_vectors.trainer.STRETCH", 100)
     trainer = WordVectorStep(model_of(), sentences(80), WordTrainConfig(epochs=3, sample=0, lr=0.2))
     steps = list(run(trainer))
     assert [step.epoch for step in steps] == [0] * 6 + [1] * 6 + [2] * 6  # 560 places

@@ -33,7 +33,7 @@ from chainrule.data.read.names import Names, read_names
 from chainrule.data.read.parallel import PairCorpus, load_pairs
 from chainrule.data.read.preferences import Comparison, PreferenceCorpus, load_preferences
 from chainrule.data.read.questions import Question, read_questions
-from chainrule.data.read.reading import Reading
+from chainrule.data.read.tabular.reading import Reading
 from chainrule.data.read.tagged import Tagged, read_tagged
 from chainrule.data.shards import Shards, build, load_text
 from chainrule.data.splits import Parts, Split, split

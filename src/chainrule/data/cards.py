@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from chainrule.data.corpora import BUILT_IN, VERSION, load
+from chainrule.data.corpora import BUILT_IN, VERSION, available, load
 from chainrule.data.downloads import NAMED
 from chainrule.errors import DataError
 from chainrule.suggest import hinted
@@ -56,5 +56,6 @@ def card(name: str) -> Card:
     """
     if name not in CARDS:
         rule = hinted(f"must be one of {', '.join(CARDS)}", name, CARDS)
-        raise DataError(f"corpus {name!r}: has no data card ({rule})")
+        said = "has no data card" if name in available() else "no such corpus"
+        raise DataError(f"corpus {name!r}: {said} ({rule})")
     return CARDS[name]

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data.downloads import NAMED, cache_folder
-from chainrule.data.read.columns import TEXTS, no_table
 from chainrule.data.read.files import read_text
-from chainrule.data.read.reading import Reading, read_rows
-from chainrule.data.read.table import is_table
+from chainrule.data.read.tabular.columns import TEXTS, no_table
+from chainrule.data.read.tabular.reading import Reading, read_rows
+from chainrule.data.read.tabular.table import is_table
 from chainrule.errors import DataError
 from chainrule.suggest import did_you_mean
 

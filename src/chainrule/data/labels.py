@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import no_table
-from chainrule.data.read.labeled import Labeled, labeled_rows
+from chainrule.data.read.labeled import Labeled, distinct_rows
 from chainrule.data.read.parallel import load_pairs
-from chainrule.data.read.reading import Reading
+from chainrule.data.read.tabular.columns import no_table
+from chainrule.data.read.tabular.reading import Reading
 from chainrule.data.read.tagged import Tagged, read_tagged, reading_of
 from chainrule.errors import DataError
 
@@ -34,6 +34,8 @@ class LabelCorpus:
     """`Labeled` or `Tagged`: what has a `text` and `labels`."""
     reading: Reading | None = field(default=None, repr=False, compare=False)
     """How a table was read."""
+    copies: int = field(default=0, repr=False, compare=False)
+    """Texts that were left out, since they occur before."""
 
     @cached_property
     def sha256(self) -> str:
@@ -51,8 +53,8 @@ def load_labels(name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Labe
         rows = [Labeled(t, "code") for t in heads] + [Labeled(t, "prose") for t in summaries]
         return LabelCorpus(BUILT_IN, pairs.version, tuple(dict.fromkeys(rows)))
     path = _there(name, "texts with labels")
-    rows, reading = labeled_rows(path, columns)
-    return LabelCorpus(str(path.absolute()), "file", tuple(rows), reading)
+    rows, reading, copies = distinct_rows(path, columns)
+    return LabelCorpus(str(path.absolute()), "file", tuple(rows), reading, copies)
 
 
 def load_tags(name: str | os.PathLike[str], columns: Columns = CHOSEN) -> LabelCorpus:
@@ -65,7 +67,8 @@ def load_tags(name: str | os.PathLike[str], columns: Columns = CHOSEN) -> LabelC
     path = _there(name, "sentences with tags")
     found = read_tagged(path, columns)
     reading = reading_of(path, columns, found)
-    return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(found)), reading)
+    rows = tuple(dict.fromkeys(found))
+    return LabelCorpus(str(path.absolute()), "file", rows, reading, len(found) - len(rows))
 
 
 def _there(name: str | os.PathLike[str], what: str) -> Path:

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data.corpora import BUILT_IN, Corpus, load
 from chainrule.data.encoded import Encoded
-from chainrule.data.read.columns import no_table
 from chainrule.data.read.documents import Document, batched
+from chainrule.data.read.tabular.columns import no_table
 from chainrule.data.splits import Split
 from chainrule.distributed import in_order
 from chainrule.errors import ConfigError, DataError, FormatError

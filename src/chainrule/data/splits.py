@@ -6,7 +6,7 @@ A text without documents is split by its length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from chainrule.errors import ConfigError
 from chainrule.types import Ids
 from chainrule.validate import Check
 
+T = TypeVar("T")
 Row = TypeVar("Row", Ids, str)
 
 
@@ -63,6 +64,20 @@ class Split:
         if number < self.test:
             return "test"
         return "validation" if number < self.test + self.validation else "train"
+
+    def held_back(
+        self, rows: Iterable[T], text: Callable[[T], str], *, eval_only: bool = False
+    ) -> tuple[list[T], list[T]]:
+        """Examples to train on and to evaluate on, by their texts, or all to evaluate on; a part for test is left out.
+
+        >>> from chainrule.data import Split
+        >>> Split(validation=0.5, test=0).held_back(["emma", "ava", "isla", "mia"], str.lower)
+        (['emma', 'ava', 'isla'], ['mia'])
+        """
+        parts: dict[str, list[T]] = {"train": [], "validation": [], "test": []}
+        for row in rows:
+            parts["validation" if eval_only else self.part(text(row))].append(row)
+        return parts["train"], parts["validation"]
 
     def __call__(self, documents: Iterable[Document]) -> Parts:
         parts = Parts()

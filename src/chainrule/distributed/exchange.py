@@ -62,7 +62,7 @@ class Exchange:
         self.gathering: list[Pending] = []
 
     def ready(self, bucket: int) -> None:
-        """A bucket is complete: send it, or those whose turn it is; and let move what is under way."""
+        """A bucket is complete: send it, or those whose turn it is, and let what is under way progress."""
         self.complete.append(bucket)
         self._send()
 

@@ -63,7 +63,7 @@ class Exposure:
     teacher_forced: float
     """Of the true token after the true text, as in training."""
     own_prefix: float
-    """Of the true token after text that the model has written from `given` on."""
+    """Of the true token, after `given` true tokens and then text of the model's own."""
     own_text: float
     """Of the tokens it has written itself: how sure it is of what it says."""
 

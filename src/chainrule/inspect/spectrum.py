@@ -44,9 +44,7 @@ def spectrum(A: npt.ArrayLike, name: str = "", count: int = 5) -> Spectrum:
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
         raise ShapeError(f"spectrum: matrix {A.shape} (must be square)")
     if not np.isfinite(A).all():
-        raise ConfigError(
-            f"spectrum: {name or 'the matrix'} has entries that are not finite (must be numbers)"
-        )
+        raise ConfigError(f"spectrum: {name or 'the matrix'} has entries that are not finite (all must be)")
     values = np.linalg.eigvals(A).astype(np.complex128)
     order = np.lexsort((-values.imag, -values.real, -np.abs(values).round(12)))
     return Spectrum(name, values[order][:count])

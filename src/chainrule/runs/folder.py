@@ -3,7 +3,7 @@
 RUN/
     log.jsonl             a line per step, evaluation and finding                (train/log.py)
     config.toml           the settings, as a file for --config
-    environment.json      what the run was made with                             (environment.py)
+    environment.json      what the run was made with                             (records/environment.py)
     vectors.txt           word vectors, when they are done
     openings.jsonl        a line for each time that test data were opened to evaluate it
     checkpoints/

@@ -9,7 +9,8 @@ from typing import Any
 
 from chainrule.errors import CheckpointError, ConfigError, Setting
 from chainrule.runs.load import load, this_version
-from chainrule.tasks.task import NamedModel, Task
+from chainrule.tasks.named import NamedModel
+from chainrule.tasks.task import Task
 
 
 def named_model(path: str | Path | NamedModel) -> NamedModel:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import math
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,30 +11,28 @@ from typing import TYPE_CHECKING, Any
 from chainrule.autograd import precision
 from chainrule.data import CHOSEN, Columns, Shards
 from chainrule.distributed import world
-from chainrule.doctor import Code
 from chainrule.files import write
-from chainrule.io import load_tokenizer, write_vectors
+from chainrule.io import load_tokenizer
 from chainrule.io.hf import pretrained
 from chainrule.models import Model, describe
 from chainrule.models.tuning import Method
 from chainrule.random import seed
-from chainrule.runs import checkpoint, environment
-from chainrule.runs.baseline import tell_baseline
+from chainrule.runs import checkpoint
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, first_model, load_checkpoint, trained_on, unchanged
 from chainrule.runs.needs import facts_in, named_model, same_functions, same_model
-from chainrule.runs.progress import flat, progress_of, recall, replan, restore
+from chainrule.runs.progress import flat, progress_of, replan, restore
+from chainrule.runs.stretch import Stretch
 from chainrule.runs.trainers import AnyConfig, trainer_of
-from chainrule.runs.tuned import check_method
-from chainrule.runs.tuning import Tuning
+from chainrule.runs.tuned.adapter import check_method
+from chainrule.runs.tuned.tuning import Tuning
 from chainrule.runs.warm_start import Start, checked_start, embed_words, own_tokenizer
+from chainrule.tasks.named import Data, facts_of
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.setup import Setup
-from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import Keeping, TrainConfig, WordTrainConfig, defaults
-from chainrule.train.log import Log, Logger, read
 from chainrule.train.plan import Plan
 from chainrule.train.trainer import Result
 
@@ -65,8 +60,6 @@ class Run:
         """By which method a trained model is tuned; None if it is trained as a new one is."""
         self.forecast: tuple[float, float, int] | None = None
         """Bits per byte to expect, from and to, and the number of steps, where sizes were chosen for a budget."""
-        self.left_at: float | None = None
-        """The validation loss where it was interrupted, which is not in the log: there it equals one that was not."""
         self.config = config
         self.trainer = trainer_of(setup, config)
 
@@ -98,7 +91,8 @@ class Run:
         `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
         settings, and sizes that are not given, suit the amount of data. `task` is the name of one that is not that of
         the family. With a `method` of `models.tuning` only what it says learns, and unless that is everything the run
-        keeps it alone: then `start` is a path, by which the rest is found again; `keeping` says how what the base knows
+        keeps it alone: then `start` is a path, by which the rest is found again (or a `Start` of it, which this
+        uses up: its weights become those of the run); `keeping` says how what the base knows
         is measured and kept. `columns` are those of a table. Of a draft nothing is written. A `numbered` run takes the
         next name, folder-2, if there is one already.
         """
@@ -119,7 +113,8 @@ class Run:
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
         size |= {name: named_model(size[name]) for name in kind.models if size.get(name)}
-        setup = Setup.new(model, found, tokenizer, config, start, task, method, **size)
+        read_here = opened is not None  # nobody else has its weights: a second copy would be for nothing
+        setup = Setup.new(model, found, tokenizer, config, start, task, method, read_here, **size)
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
@@ -224,65 +219,11 @@ class Run:
 
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
-        trainer, self.left_at = self.trainer, None
-        if not world().first:
-            self._begin(Logger())
-            return trainer.run(Logger(), self.save)
-        unit = self.task.counted
-        per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
-        sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
-        with (
-            self.files.at_work() as check_there,
-            nullcontext() if self.finished else self._recorded(check_there),
-            Log(self.files.log, unit=unit, per_step=per_step, **sizes, console=console, tell=tell) as log,
-        ):
-
-            def save() -> None:
-                check_there()
-                log.keep()  # or a checkpoint could outlive the records of its steps
-                self.save()
-
-            self._begin(log)
-            result = trainer.run(log, save, self.sample)
-            if result.interrupted and math.isfinite(result.validation):
-                self.left_at = result.validation
-            table = self.task.vectors(self.model)
-            if table and not result.interrupted:
-                write_vectors(self.files.vectors, *table)
-        if log.closed:  # the run is saved; the command may end as others do when their reader is gone
-            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        stretch = Stretch(self)
+        with stretch.open(console, tell):
+            result = self.trainer.run(stretch.log, stretch.save, stretch.sample)
+            stretch.end(result)
         return result
-
-    def _begin(self, log: Logger) -> None:
-        """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said.
-
-        What all ranks must know, or find together, they find here; the first alone looks around and saves.
-        """
-        trainer, first = self.trainer, world().first
-        if trainer.steps and trainer.eval_batches:
-            recall(trainer, world().from_first(read(self.files.log) if first else []))
-        elif not trainer.steps:
-            if self.task.baseline and first:
-                tell_baseline(self.task, trainer.config.eval_windows, log)
-            if trainer.eval_batches and first:
-                found = trainer.examine(fresh=self.from_seed)
-                trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
-            if self.tuning is not None:
-                self.tuning.tell_before(trainer, log)
-            self.save()
-
-    def _recorded(self, check_there: Callable[[], None]) -> AbstractContextManager[None]:
-        facts = {
-            "family": self.family,
-            "parameters": self.model.count(),
-            "data": facts_of(self.corpus),
-            "per_nat": self.task.measures(1.0, self.trainer.eval_batches),
-        }
-
-        def progress() -> tuple[int, bool, float | None]:
-            return self.trainer.steps, self.finished, self.left_at
-
-        return environment.recorded(self.folder, facts, progress, check_there)
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now; the first rank does, the others give it what they keep."""
@@ -302,7 +243,8 @@ class Run:
         trained = (tuning.arrays(model) if tuning else model.state()) if step.average else {}
         with step.averaged():
             adapter = tuning.parts(model, tokenizer, self.folder) if tuning else None
-            used = adapter or vars(pretrained.parts(model, tokenizer))
+            arrays = None if step.average else model.arrays()  # a mean leaves its place again: it is copied
+            used = adapter or vars(pretrained.parts(model, tokenizer, arrays))
         carried = flat(step.state)
         saved = Checkpoint(**used, trained=trained, optimizer=moments, training=training, carried=carried)
         # Kept beside the newest: the best step, and first weights that no seed gives again.

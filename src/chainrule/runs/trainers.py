@@ -7,7 +7,7 @@ from chainrule.tasks.setup import Setup
 from chainrule.train.config import TrainConfig, WordTrainConfig
 from chainrule.train.policy import policy_trainer
 from chainrule.train.trainer import Trainer
-from chainrule.train.word_vectors import word_trainer
+from chainrule.train.word_vectors.trainer import word_trainer
 
 AnyConfig = TrainConfig | WordTrainConfig
 

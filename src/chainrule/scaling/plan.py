@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from chainrule.errors import DataError
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.models import n_params as count_params
 from chainrule.models.registry import described
 from chainrule.scaling.laws.allocation import TOKENS_PER_PARAMETER, chinchilla
@@ -26,7 +26,9 @@ from chainrule.validate import Check
 REFERENCE = 1e6  # parameters, of which LR and BATCH are known to be good
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the size that the rule of thumb says
 LEAST = 8  # rows of a batch
+MOST_HEADS = 400  # of a model: about 8e11 parameters, if a head is 32 wide
 OVER = 1.5  # times its budget that a model may take without a word
+BEYOND = 2  # times the largest size that may be wanted without a word
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,18 @@ class PlanConfig:
         check.at_least(1, "context", "vocab_size", "aspect", "head", "batch_tokens", "seeds")
         check.positive("lr", "ratio")
         for name in ("budgets", "factors"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-            good = bool(getattr(self, name)) and all(math.isfinite(x) and x > 0 for x in getattr(self, name))
-            check.require(good, name, rule="must be positive numbers, at least one")
-        names = {f"{budget:g}" for budget in self.budgets}
-        rule = "must differ within six digits: each names its runs"
-        check.require(len(names) == len(self.budgets), "budgets", rule=rule)
+            values = tuple(getattr(self, name))
+            object.__setattr__(self, name, values)
+            if not values:
+                raise ConfigError("scale plan: ", Setting(name), " has no value (must have at least one)")
+            for value in values:
+                if not (math.isfinite(value) and value > 0):
+                    raise ConfigError.of("scale plan", {name: value}, "each must be a positive number")
+        names = [f"{budget:g}" for budget in self.budgets]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                rule = "each must occur once, within six digits: it names its runs"
+                raise ConfigError.of("scale plan", {"budgets": self.budgets[place]}, rule)
 
 
 @dataclass(frozen=True)
@@ -121,13 +129,19 @@ class Plan:
     def doubts(self) -> list[str]:
         """What is not as it was asked for, in words"""
         found = []
-        if len(self.models) < self.asked:
+        count, most = len(self.models), max(model.params for model in self.models)
+        middle = chinchilla(max(self.config.budgets), self.config.ratio)
+        wanted = max(self.config.factors) * middle.params
+        if wanted > BEYOND * most:
+            why = f"{wanted:.1e} parameters are wanted, {most:.1e} is the largest size (smaller budgets)"
+            found.append(f"{count} model{'s' * (count > 1)} of {self.asked} asked for: {why}")
+        elif count < self.asked:
             why = "sizes fell together: there is no smaller head or layer (a smaller head, or larger budgets)"
-            found.append(f"{len(self.models)} models of {self.asked} asked for; {why}")
-        over = [model for model in self.models if model.flops > OVER * model.budget]
+            found.append(f"{count} model{'s' * (count > 1)} of {self.asked} asked for; {why}")
+        over = sum(model.flops > OVER * model.budget for model in self.models)
         if over:
-            said = f"{len(over)} models take more than their budget: one step alone does (larger budgets)"
-            found.append(said)
+            said = f"{over} of them take{'s' * (over == 1)} more than the budget"
+            found.append(f"{said}: one step alone does (larger budgets)")
         return found
 
     @property
@@ -156,7 +170,7 @@ def shape(params: float, config: PlanConfig) -> dict[str, int]:
         return count_params(_description(config, layers, heads))
 
     best: tuple[float, int, int] | None = None
-    for heads in range(1, 400):
+    for heads in range(1, MOST_HEADS + 1):
         ideal = max(1.0, heads * config.head / config.aspect)
         for layers in {
             max(1, math.floor(ideal)),

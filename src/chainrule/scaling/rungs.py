@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
-    from chainrule.runs.seeds import Spread
+    from chainrule.runs.records.seeds import Spread
 
 # 97.5 % points of Student's t for 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -57,7 +57,7 @@ class Rung:
     @property
     def reached(self) -> Spread:
         """The mean over seeds with its standard error"""
-        from chainrule.runs.seeds import (
+        from chainrule.runs.records.seeds import (
             Spread,  # the settings above are read without the rooms that runs need
         )
 

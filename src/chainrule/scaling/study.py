@@ -26,7 +26,7 @@ from chainrule.files import write
 from chainrule.models import LanguageModel
 from chainrule.runs import Run, RunFolder, load
 from chainrule.runs.folder import check_empty
-from chainrule.runs.seeds import Spread
+from chainrule.runs.records.seeds import Spread
 from chainrule.scaling.plan import Plan, Planned
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.text import CharTokenizer, Tokenizer
@@ -123,14 +123,14 @@ class Study:
         ]
 
     def run(
-        self, jobs: int = 1, tell: Callable[[Measured | str], None] = lambda said: None
+        self, workers: int = 1, tell: Callable[[Measured | str], None] = lambda said: None
     ) -> list[Measured]:
         """Train what is not finished; the table is written after each run. What fails is told, and left out."""
         items, found = self.items(), self._known()
         for made in found.values():
             tell(made)
         missing = [item for item in items if item.key not in found]
-        for outcome in each(train, missing, jobs):
+        for outcome in each(train, missing, workers):
             item = missing[outcome.number]
             if outcome.result is None:
                 tell(f"{item.folder}: {outcome.error}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule.data import Conversation, ConversationBatches, ConversationCorpus, load_conversations, spread
 from chainrule.data.batches.conversations import Chats, Fitted
+from chainrule.data.read.tabular.reading import copies_left_out
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Sampling
 from chainrule.generate.chat import stopping
@@ -24,7 +25,8 @@ from chainrule.models.suited import Suited, for_tuning
 from chainrule.models.tuning import Method
 from chainrule.tasks.answer_options import Answer, AnswerOptions, shorten, show_text
 from chainrule.tasks.memory import check_memory, longest_window
-from chainrule.tasks.task import EvalBatches, Share
+from chainrule.tasks.metrics import Share
+from chainrule.tasks.task import EvalBatches
 from chainrule.tasks.writing import WritingTask
 from chainrule.text import CharTokenizer, Tokenizer, chat_ids
 from chainrule.text.chat.masking import masked_ids
@@ -101,9 +103,11 @@ class InstructionTask(WritingTask):
 
     # -- the model -------------------------------------------------------------------------------------------------
 
-    def begun_with(self, model: Any, seed: int) -> Any:
+    def begun_with(self, model: Any, seed: int, *, given_up: bool = False) -> Any:
         """The model with rows for the tokens of the chat format, if it has not learned one."""
-        return with_tokens(model, self.tokenizer.vocab_size, self.added, seed) if self.added else model
+        if not self.added:
+            return model
+        return with_tokens(model, self.tokenizer.vocab_size, self.added, seed, shared=given_up)
 
     def tuned_by(self, method: Method) -> Method:
         """Rows of new tokens learn too: frozen, the model would not learn to end its answers."""
@@ -119,7 +123,7 @@ class InstructionTask(WritingTask):
     def for_start(self, model: LanguageModel, training: Any) -> Self:
         """With rows as long as the longest conversation, if there are memory and context for it."""
         longest = max(int(part.documents.lengths.max(initial=0)) for part in (self.training, self.validation))
-        window = max(FEWEST, min(longest_window(model.config, training), longest - 1))
+        window = max(FEWEST, longest_window(model.config, training, longest - 1))
         return replace(self, window=min(window, model.context))
 
     def fitted(self, model: LanguageModel) -> Self:
@@ -179,7 +183,7 @@ class InstructionTask(WritingTask):
         """How much data there are, what was cut, and what of it is learned."""
         corpus, learned = self.corpus, self.training
         talks, held_out = (f"{len(part.documents):,}" for part in (self.training, self.validation))
-        copies = f", {corpus.copies:,} copies left out" if corpus.copies else ""
+        copies = copies_left_out(corpus.copies)
         said = f"{talks} conversations of {corpus.name} and {held_out} to evaluate on{copies}"
         if self.window is not None:
             others = Fitted.of(self.validation, self.window)

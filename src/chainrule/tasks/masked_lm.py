@@ -15,7 +15,8 @@ from chainrule.models import BERTPretraining
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.language_modeling import LanguageModelingTask, shard_parts
 from chainrule.tasks.memory import check_memory
-from chainrule.tasks.task import EvalBatches, Task, accuracy
+from chainrule.tasks.metrics import accuracy
+from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.text.wordpiece import SPECIAL
 from chainrule.types import IGNORE, Ids

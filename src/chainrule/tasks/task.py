@@ -2,78 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Self
 
 from chainrule.data import BatchSource, spread
 from chainrule.errors import ConfigError
 from chainrule.models.suited import Suited
 from chainrule.models.tuning import Method
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
+from chainrule.tasks.metrics import Share
 from chainrule.text import Tokenizer
 from chainrule.text.training.recipe import Recipe
-from chainrule.types import IGNORE, Ids
+from chainrule.types import Ids
 
 EvalBatches = Sequence[tuple[Any, Ids]]
 TOGETHER = 32  # prompts that are answered in one batch
-
-
-class Data(Protocol):
-    """Where data come from: a name by which they are found again, and a hash that tells if they are still the same."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def sha256(self) -> str: ...
-
-
-def facts_of(data: Data) -> dict[str, Any]:
-    """What a run writes down about its data; of a table also the columns."""
-    facts = {"name": data.name, "version": data.version, "sha256": data.sha256}
-    reading = getattr(data, "reading", None)
-    return facts if reading is None else facts | {"columns": reading.columns}
-
-
-class NamedModel(NamedTuple):
-    """Another model that a task uses, with the path where it is found again."""
-
-    path: str
-    model: Any
-    tokenizer: Tokenizer
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What a run writes down about it: the path, and a hash that tells if it is still the same."""
-        hashed = hashlib.sha256()
-        for name, array in sorted(self.model.state().items()):
-            hashed.update(name.encode() + np.ascontiguousarray(array).tobytes())
-        return {"path": self.path, "sha256": hashed.hexdigest()}
-
-
-class Share(NamedTuple):
-    """How much of the evaluation data a loss is of."""
-
-    used: int
-    total: int
-    unit: str
-
-    def __str__(self) -> str:
-        """512 of 1,742 windows; all 60 windows"""
-        return (
-            f"{self.used:,} of {self.total:,} {self.unit}"
-            if self.partial
-            else f"all {self.used:,} {self.unit}"
-        )
-
-    @property
-    def partial(self) -> bool:
-        return self.used < self.total
 
 
 class Task:
@@ -165,8 +109,11 @@ class Task:
     def check(self, sizes: Any, training: Any) -> None:
         """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
 
-    def begun_with(self, model: Any, seed: int) -> Any:
-        """The model that a training begins with, with what the task needs beside it, such as rows for new tokens."""
+    def begun_with(self, model: Any, seed: int, *, given_up: bool = False) -> Any:
+        """The model that a training begins with, with what the task needs beside it, such as rows for new tokens.
+
+        Of a model that is `given_up` it may take the parameters themselves.
+        """
         return model
 
     def tuned_by(self, method: Method) -> Method:
@@ -300,13 +247,3 @@ class Task:
     ) -> Iterator[str] | None:
         """A single text as it is written, piece by piece; None if the model does not write in this way."""
         return None
-
-
-def accuracy(answers: Iterable[tuple[Ids, Ids]]) -> float:
-    """The fraction of targets, without those to ignore, that the predictions of the same shape agree with."""
-    right = total = 0
-    for predicted, targets in answers:
-        counts = targets != IGNORE
-        right += int(np.count_nonzero((predicted == targets) & counts))
-        total += int(np.count_nonzero(counts))
-    return right / max(1, total)

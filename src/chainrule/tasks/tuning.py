@@ -6,7 +6,7 @@ from pathlib import Path
 
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data.read.chat.layouts import ASKING, conversations_in
-from chainrule.data.read.records import Record, kind, records
+from chainrule.data.read.tabular.records import Record, kind, records
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.models import BERT, LanguageModel, Model, Reward, describe
 from chainrule.models.bert.heads import body_of

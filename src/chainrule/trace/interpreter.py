@@ -112,7 +112,7 @@ class Interpreter:
             self.sources.append(found.of_source())
 
     def copy(self, source: int, target: int, count: int) -> None:
-        """The state of a sequence, for another one too; nothing is ever written into these arrays."""
+        """Share the state of a sequence with another one: its arrays are never written to."""
         for node in {node for node, sequence in self.state if sequence == source}:
             self.state[node, target] = self.state[node, source]
 

@@ -41,7 +41,10 @@ class Table:
 
 
 def trace_lengths(make: Callable[..., Graph], **lengths: int) -> Graph:
-    """`make(**lengths)` is a trace of inputs of these lengths -> the same with `Size` and `Table` in their places"""
+    """The graph for any length, from `make(**lengths)`, which traces inputs of given lengths.
+
+    Numbers and arrays that follow the length of an input become a `Size` or a `Table`.
+    """
     graph = make(**lengths)
     shorter = {name: make(**lengths | {name: n - 1}) for name, n in lengths.items() if n > 1}
     for name, other in shorter.items():

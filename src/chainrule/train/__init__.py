@@ -1,7 +1,7 @@
-"""Training: `trainer` is the loop, `step` one update, `config` the settings.
+"""Training: `trainer` is the loop, `step` one update, `evaluation` what is measured between, `config` the settings.
 
 `plan` decides the number of steps and the rate; `log` writes log.jsonl; `precision`, `ema` and `skips` belong to a
-step; `trials` finds a learning rate or overfits one batch; `word_*` trains word2vec.
+step; `trials` finds a learning rate or overfits one batch; `word_vectors` trains word2vec.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from chainrule.train.config import TrainConfig, WordTrainConfig
     from chainrule.train.log import Log
     from chainrule.train.trainer import Result, Trainer
-    from chainrule.train.word_vectors import WordVectorStep
+    from chainrule.train.word_vectors.trainer import WordVectorStep
 
 __all__ = ["Log", "Result", "TrainConfig", "Trainer", "WordTrainConfig", "WordVectorStep"]
 

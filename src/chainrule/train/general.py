@@ -23,7 +23,7 @@ class General:
 
     name: str
     model: Model
-    """The tuned model itself, also where what is trained is one around it."""
+    """The tuned model itself, even if a model around it is trained."""
     batches: EvalBatches
     before: float
     tolerance: float | None = None

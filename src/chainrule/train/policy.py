@@ -16,18 +16,22 @@ from chainrule.align.policy_gradient import PolicyGradient
 from chainrule.autograd import precision
 from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
+from chainrule.distributed import world
 from chainrule.doctor import Finding
 from chainrule.errors import ConfigError
 from chainrule.tasks.preferences.policy import PolicyTask
 from chainrule.tasks.task import EvalBatches
 from chainrule.train.config import TrainConfig
+from chainrule.train.evaluation import Evaluation
 from chainrule.train.log import Logger, Scores
+from chainrule.train.share import check_alone
 from chainrule.train.step import GoingOn, GradientStep
 from chainrule.train.trainer import Trainer
 
 BESIDE, BETA = "beside.", "beta"  # names in the file of the optimizer
 SHOWN = ("objective/scores", "objective/kl", "val/answer_length")  # of an evaluation
 UNUSED = {"accumulate": 1, "ema": 0.0, "on_nan": "stop", "watch_every": 0}  # settings, and what they must be
+WHY_ALONE = "most of its time goes into answers that one decoder writes together"
 HELD_OUT = 1 << 40  # the number of rollouts that are not of a step: the same draws in every evaluation
 
 
@@ -35,6 +39,7 @@ class PolicyStep(GradientStep):
     """A rollout of the policy, its scores, and several updates."""
 
     def __init__(self, method: PolicyGradient, batches: BatchSource, config: TrainConfig) -> None:
+        check_alone(method.learner, world().size, WHY_ALONE)
         for name, wanted in UNUSED.items():
             if getattr(config, name) != wanted:
                 raise ConfigError.of("ppo", {name: getattr(config, name)}, f"must be {wanted}")
@@ -73,26 +78,33 @@ class PolicyStep(GradientStep):
         self.optimizer.load(left)
 
 
-class PolicyTrainer(Trainer):
-    """Evaluates a policy by its answers to prompts that are held back: the loss is minus the objective."""
+class PolicyEvaluation(Evaluation):
+    """Of a policy, by its answers to prompts that are held back: the loss is minus the objective."""
 
-    on_batches = False
     step: PolicyStep
-    judged: Scores
+    found: Scores
 
-    def evaluate(self) -> float:
+    def loss(self) -> float:
         """Minus reward - β KL, with the same draws each time."""
-        with precision(self.config.precision):
-            self.judged = self.step.method.evaluate(self.eval_batches[0][0], HELD_OUT)
-        found = self.judged["objective/rlhf_reward"]
-        return math.nan if found is None else -found
+        with precision(self.step.config.precision):
+            self.found = self.step.method.evaluate(self.batches[0][0], HELD_OUT)
+        objective = self.found["objective/rlhf_reward"]
+        return math.nan if objective is None else -objective
 
     def scores(self) -> Scores:
-        """What the evaluation has found."""
-        return {name: self.judged[name] for name in SHOWN}
+        """What `loss` has found beside it."""
+        return {name: self.found[name] for name in SHOWN}
 
     def entropy(self) -> None:
         """It is among the scores."""
+
+
+class PolicyTrainer(Trainer):
+    """A training on what the policy writes itself."""
+
+    on_batches = False
+    evaluated_by = PolicyEvaluation
+    step: PolicyStep
 
     def examine(self, *, fresh: bool = True) -> list[Finding]:
         """There are no targets to look at before the policy has written something."""

@@ -10,20 +10,15 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, cast
-
-import numpy as np
+from typing import Any, ClassVar, cast
 
 from chainrule import random
-from chainrule.autograd import precision
 from chainrule.data import BatchSource
 from chainrule.distributed import world
 from chainrule.doctor import Finding, Monitor, Watch
 from chainrule.doctor.preflight import examine
-from chainrule.inspect import output_entropy
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
-from chainrule.models.microbatch import take
 from chainrule.tasks.answer_options import shorten
 from chainrule.tasks.objectives import check_causality
 from chainrule.tasks.task import EvalBatches
@@ -31,16 +26,13 @@ from chainrule.text import Tokenizer
 from chainrule.train.best import Best
 from chainrule.train.bounds import Bounds
 from chainrule.train.config import TrainConfig
+from chainrule.train.evaluation import Evaluation, Measure
 from chainrule.train.general import General
 from chainrule.train.interrupt import Interrupt
-from chainrule.train.log import Logger, Scores
+from chainrule.train.log import Logger
 from chainrule.train.plan import Plan
 from chainrule.train.skips import check_sound, noted
 from chainrule.train.step import GoingOn, GradientStep, Step
-
-ENTROPY_TARGETS = 256  # enough for a mean, and next to nothing beside an evaluation
-
-Measure = Callable[[Any, EvalBatches], Scores]
 
 
 @dataclass(frozen=True)
@@ -66,6 +58,7 @@ class Trainer:
 
     on_batches = True
     """A step learns from a batch that is there before it, at which one can look."""
+    evaluated_by: ClassVar[type[Evaluation]] = Evaluation
 
     def __init__(
         self,
@@ -79,11 +72,10 @@ class Trainer:
         best_by_score: bool = True,
     ) -> None:
         self.model = model
-        self.eval_batches = eval_batches
-        self.measure = scores
         self.best_by_score = best_by_score
         self.tokenizer = tokenizer
         self.step: Step = step or GradientStep(model, batches, config, tokenizer)
+        self.evaluation = self.evaluated_by(model, eval_batches, self.step, scores)
         self.monitor = Monitor(config, model.n_classes)
         self.config = config
         self.plan = Plan(config)
@@ -202,6 +194,15 @@ class Trainer:
         self.gradient.batches = batches
 
     @property
+    def eval_batches(self) -> EvalBatches:
+        """What is evaluated on."""
+        return self.evaluation.batches
+
+    @eval_batches.setter
+    def eval_batches(self, batches: EvalBatches) -> None:
+        self.evaluation.batches = batches
+
+    @property
     def config(self) -> TrainConfig:
         """The settings, which may change between two steps."""
         return self._config
@@ -221,8 +222,9 @@ class Trainer:
 
     def _evaluate(self, log: Logger) -> float:
         """The validation loss, which is logged with the scores."""
-        validation, scores = self.evaluate(), self.scores()
-        log.evaluation(self.steps, validation, seconds=self.seconds, entropy=self.entropy(), scores=scores)
+        validation, scores = self.evaluate(), self.evaluation.scores()
+        entropy = self.evaluation.entropy()
+        log.evaluation(self.steps, validation, seconds=self.seconds, entropy=entropy, scores=scores)
         self._check(log, validation)
         self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.gradient.skips.reason:  # the gradient is that of a step that was taken
@@ -236,8 +238,7 @@ class Trainer:
 
     def _forgot(self, log: Logger, general: General) -> bool:
         """Measure the old task; has too much of it been forgotten?"""
-        self.model.eval()
-        with precision(self.config.precision), self.step.averaged():
+        with self.evaluation.as_kept():
             said = general.look()
         log.note(self.steps, {"general": general.last}, said)
         return general.forgot
@@ -267,39 +268,5 @@ class Trainer:
         return watch.observe(self.steps, self.model, batch, self.gradient.optimizer, lr)
 
     def evaluate(self) -> float:
-        """The mean loss on the evaluation batches, with the running mean of the weights if there is one, or NaN."""
-        if not self.eval_batches:
-            return math.nan
-        self.model.eval()
-        with precision(self.config.precision), self.step.averaged():
-            return self._mean_loss()
-
-    def _mean_loss(self) -> float:
-        """The mean over all evaluation batches, of which each rank takes some."""
-        ranks = world()
-        if ranks.size == 1:
-            return self.model.mean_loss(self.eval_batches)
-        sums = np.zeros((len(self.model.counts(*self.eval_batches[0])), 2))
-        for part, found in enumerate(self.model.loss_sums(self.eval_batches[ranks.rank :: ranks.size])):
-            sums[part] += found
-        ranks.sum(sums.reshape(-1))
-        return float((sums[:, 0] / np.maximum(sums[:, 1], 1)).sum())
-
-    def scores(self) -> Scores:
-        """What else is measured on the evaluation batches, by name; nothing if no `scores` were given."""
-        if not (self.eval_batches and self.measure):
-            return {}
-        self.model.eval()
-        with precision(self.config.precision), self.step.averaged():
-            return self.measure(self.model, self.eval_batches)
-
-    def entropy(self) -> float | None:
-        """Mean entropy of the predictions for a few rows of the first evaluation batch, in nats."""
-        if not self.eval_batches:
-            return None
-        inputs, targets = self.eval_batches[0]
-        if self.model.divisible:
-            few = slice(max(1, ENTROPY_TARGETS * len(targets) // max(1, targets.size)))
-            inputs, targets = take(inputs, few), targets[few]
-        with precision(self.config.precision), self.step.averaged():
-            return output_entropy(self.model, (inputs, targets))
+        """The mean loss on the evaluation batches, or NaN if there are none."""
+        return self.evaluation.loss()

@@ -135,7 +135,7 @@ def choice(monkeypatch: pytest.MonkeyPatch) -> Choice:
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
     training = {"batch_size": 4, "lr": 1e-3, "eval_every": 50, "save_every": 60}
     chosen = Choice(BPETokenizer.train(text, 280), sizes, training, 1000, 10, 1.0, (1.0, 2.0), 60.0)
-    monkeypatch.setattr("chainrule.cli.args.new_run.choose", lambda *_: chosen)
+    monkeypatch.setattr("chainrule.cli.args.runs.new.choose", lambda *_: chosen)
     return chosen
 
 
@@ -158,7 +158,7 @@ def test_the_record_of_a_run_on_a_budget_repeats_it(
     main(["train", "gpt", "text.txt", "--budget", "0.05", "--out", "first", "--json"])
     settings = tomllib.loads(Path("first/config.toml").read_text())
     assert "max_steps" not in settings and settings["tokenizer"] == "first"
-    monkeypatch.delattr("chainrule.cli.args.new_run.choose")  # nothing is left to choose
+    monkeypatch.delattr("chainrule.cli.args.runs.new.choose")  # nothing is left to choose
     main(["train", "gpt", "--config", "first/config.toml", "--out", "second", "--json"])
     assert Path("second/config.toml").read_bytes() == Path("first/config.toml").read_bytes()
     assert load("second")[1] == choice.tokenizer

@@ -13,7 +13,7 @@ from chainrule.cli import COMMANDS as OURS
 from chainrule.cli import main
 from chainrule.cli.args.familiar import COMMANDS, OPTIONS, command_hint, option_hint
 from chainrule.cli.args.options import options_of
-from chainrule.cli.args.training import FITTED
+from chainrule.cli.args.runs.training import FITTED
 
 
 def flags_of(name: str) -> list[str]:

@@ -20,7 +20,10 @@ NOT_FILE, NOT_EMPTY = "full: is not a regular file", "full: the directory is not
         ("export none --out full", FULL),
         ("data build none.txt --out full", FULL),
         ("data dedup none.jsonl --out old.jsonl", "old.jsonl: exists already"),
+        ("data dedup none.jsonl --out empty", "empty: is not a regular file"),
         ("tokenize train none.txt --out full", NOT_FILE),
+        ("tokenize train none.txt --out old.jsonl", "old.jsonl: exists already"),
+        ("tokenize train none.txt --kind word", "word.json: exists already"),
         ("embed none none.txt --out full.npy", "full.npy: is not a regular file"),
         ("runs report none --out full", NOT_FILE),
         ("replay none --step 1 --save taken.txt", "taken.txt: exists already"),
@@ -41,9 +44,16 @@ def test_a_place_that_is_taken_is_refused_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for path in (Path("full/a.txt"), Path("full.npy/a.txt"), Path("taken.txt"), Path("old.jsonl")):
+    for path in (
+        Path("full/a.txt"),
+        Path("full.npy/a.txt"),
+        Path("taken.txt"),
+        Path("old.jsonl"),
+        Path("word.json"),
+    ):
         path.parent.mkdir(exist_ok=True)
         path.write_text("{}\n")
+    Path("empty").mkdir()
     with pytest.raises(SystemExit) as stop:
         main(words.split())
     error = capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 
 from chainrule.cli.args.errors import BadValue, ExtraArgument, MissingArgument, MissingValue, UnknownOption
 from chainrule.cli.args.kinds import Several
-from chainrule.cli.args.options import Argument, Given, options_of
+from chainrule.cli.args.options import Also, Argument, Given, options_of
 from chainrule.cli.args.reader import read
 from chainrule.errors import ConfigError
 from chainrule.validate import Check, Seconds
@@ -43,6 +43,7 @@ class Command:
     triple: tuple[str, str, str] | None = None
     marks: Annotated[tuple[str, ...], Several] = ()
     fast: bool = True
+    workers: Annotated[int, Also("jobs")] = 1
     inner: Inner = field(default_factory=Inner)
     given: Given = field(default_factory=Given)
 
@@ -58,6 +59,9 @@ def command(words: str) -> Command:
         ("r --n_layer=3", {"n_layer": 3}),
         ("r --n-layer 3 --n-layer 4", {"n_layer": 4}),  # the later counts
         ("--no-fast r", {"fast": False}),
+        ("r --workers 3", {"workers": 3}),
+        ("r --jobs=3", {"workers": 3}),  # as it was called before
+        ("r --jobs 3 --workers 4", {"workers": 4}),
         ("--no_fast r --fast", {"fast": True}),
         ("r a --kind two b -", {"kind": "two", "files": ("a", "b", "-")}),
         ("r -- --kind", {"files": ("--kind",)}),

@@ -20,6 +20,7 @@ from chainrule.generate.engine.weights import (
     STORED,
     Floats,
     Words,
+    block_format,
     format_of,
     pack,
     pad,
@@ -40,7 +41,9 @@ def reference(weight: Floats, name: str) -> Words:
     if name == "bf16":
         return columns(join(to_bf16(weight).reshape(N, K // 2, 2), 16))
     if name in BLOCKS:
-        return in_panels(np.frombuffer(BLOCKS[name].encode(weight), BLOCKS[name].dtype).reshape(N, -1))
+        return in_panels(
+            np.frombuffer(block_format(name).encode(weight), block_format(name).dtype).reshape(N, -1)
+        )
     bits = 8 if name == "int8" else 4
     codes, scales = quantize(weight, bits)  # (N, K/GROUP, GROUP), (N, K/GROUP)
     words = join(codes.reshape(N, K // GROUP, -1, 32 // bits), bits)
@@ -127,7 +130,7 @@ def test_blocks_of_a_file_go_over_byte_by_byte(name: str) -> None:
     rng = np.random.default_rng(3)
     parts, params = [], []
     for rows in (5, 64, 27):
-        blocks = np.zeros((rows, 3), BLOCKS[name].dtype)
+        blocks = np.zeros((rows, 3), block_format(name).dtype)
         codes = np.iinfo(blocks["q"].dtype)
         for half in set(blocks.dtype.names) - {"q"}:
             blocks[half] = rng.normal(size=blocks.shape)
@@ -146,7 +149,7 @@ def test_blocks_of_a_file_go_over_byte_by_byte(name: str) -> None:
 
 def stored(blocks: npt.NDArray[Any], name: str) -> StoredParam:
     param = StoredParam((len(blocks), GROUP * blocks.shape[1]), decay=True)
-    param.read = lambda: BLOCKS[name].decode(memoryview(blocks.tobytes())).reshape(param.shape)
+    param.read = lambda: block_format(name).decode(memoryview(blocks.tobytes())).reshape(param.shape)
     param.format, param.read_blocks = name, lambda: blocks.view(np.uint8)
     return param
 

@@ -14,7 +14,16 @@ from chainrule import native
 from chainrule.generate import Decoder
 from chainrule.generate.engine.plan import decoder_graph
 from chainrule.generate.engine.program import Compiler
-from chainrule.generate.engine.weights import BLOCKS, FORMATS, pack, pad, quantize, rounded, to_bf16
+from chainrule.generate.engine.weights import (
+    BLOCKS,
+    FORMATS,
+    block_format,
+    pack,
+    pad,
+    quantize,
+    rounded,
+    to_bf16,
+)
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfig
 from chainrule.trace.lower import lower
 
@@ -89,7 +98,7 @@ def test_products_with_large_small_and_broken_numbers(weights: str) -> None:
 def test_products_of_blocks_have_the_same_bits_on_every_isa(weights: str) -> None:
     """Also with the codes that a saturating instruction would get wrong: -128 beside ±127."""
     rng = np.random.default_rng(0)
-    size, halves = BLOCKS[weights].dtype.itemsize, 2 if weights == "q4_1" else 1
+    size, halves = block_format(weights).dtype.itemsize, 2 if weights == "q4_1" else 1
     blocks = rng.integers(256, size=(64, 9, size), dtype=np.uint8)
     blocks[:, :, : 2 * halves] = rng.normal(size=(64, 9, halves)).astype(np.float16).view(np.uint8)
     blocks[:2, :, 2 * halves :] = 0x80  # the lowest code of q8_0, everywhere
@@ -97,7 +106,7 @@ def test_products_of_blocks_have_the_same_bits_on_every_isa(weights: str) -> Non
     extension.panels_pack_blocks(words, blocks.reshape(64, -1), FORMATS.index(weights), 0, 64)
     x = rng.normal(size=(17, 288)).astype(np.float32)
     x[0], x[1] = -3, 1e-39
-    W = BLOCKS[weights].decode(memoryview(blocks.tobytes())).reshape(64, 288).astype(np.float64)
+    W = block_format(weights).decode(memoryview(blocks.tobytes())).reshape(64, 288).astype(np.float64)
     found = []
     for isa in native.isas():
         assert extension.set_isa(isa)

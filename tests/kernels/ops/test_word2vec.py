@@ -10,8 +10,8 @@ import pytest
 from chainrule import native
 from chainrule.autograd.types import Array
 from chainrule.random import key
-from chainrule.train.word_sampling import AliasTable
-from chainrule.train.word_update import Stretch, learn, reference
+from chainrule.train.word_vectors.sampling import AliasTable
+from chainrule.train.word_vectors.update import Stretch, learn, reference
 
 extension = native.kernels()
 

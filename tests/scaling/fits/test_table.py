@@ -32,6 +32,18 @@ def test_two_quantities_give_the_third(table: Path) -> None:
     np.testing.assert_allclose(back.params, runs.params)
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_columns_may_be_separated_otherwise(separator: str, table: Path) -> None:
+    plain = Runs.read(table, COLUMNS)
+    table.write_text(TABLE.replace(",", separator))
+    assert Runs.read(table, COLUMNS).loss.tolist() == plain.loss.tolist()
+
+
+def test_a_name_that_is_not_asked_for_may_occur_twice(table: Path) -> None:
+    table.write_text("N,C,loss,,\n1e6,6e13,3.1,,\n2e6,6e13,3.0,,\n")
+    assert len(Runs.read(table, COLUMNS)) == 2
+
+
 def test_some_of_the_rows(table: Path) -> None:
     assert len(Runs.read(table, COLUMNS, {"set": "x"})) == 2
     with pytest.raises(DataError, match=r"no run in it .*set equal to z"):
@@ -56,6 +68,8 @@ def test_without_the_highest(table: Path) -> None:
         ("N,C,loss\n1,-2,3\n", "line 2: C is '-2'"),
         ("N,C,loss\n1,nan,3\n", "line 2: C is 'nan'"),
         ("N,C,loss\n", "no run in it"),
+        ("N,C,loss,loss\n1,2,3,4\n", r"column 'loss' is there 2 times \(must be once"),
+        ("N;C;loss\n1;2;3,1\n", r"line 2: loss is '3,1' \(must be a positive number, with a point"),
     ],
 )
 def test_what_is_wrong_is_named_by_line(text: str, said: str, tmp_path: Path) -> None:

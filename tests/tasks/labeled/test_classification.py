@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainrule.data import LabelCorpus, Labeled
+from chainrule.data import LabelCorpus, Labeled, load_labels
 from chainrule.errors import DataError
 from chainrule.models import make
 from chainrule.tasks.labeled.classification import SPLIT, ClassificationTask
@@ -42,6 +42,16 @@ def test_the_vocabulary_is_made_of_the_texts_to_train_on() -> None:
     assert any("q" in row.text for row in labels.validation)
     assert not any("q" in row.text for row in labels.training)
     assert "[UNK]" in labels.tokenizer.decode(labels.tokenizer.encode("q"))
+
+
+def test_too_few_texts_after_copies_were_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "texts.txt"
+    path.write_text("good fine food\nbad dull food\n" * 10, encoding="utf-8")
+    with pytest.raises(DataError, match=r"2 texts, 18 copies left out \(must be enough to hold back one in"):
+        ClassificationTask.of(load_labels(path))
+    rows = [f"{row.label} {row.text}" for row in texts(40)]
+    path.write_text("\n".join([*rows, rows[0]]), encoding="utf-8")
+    assert ClassificationTask.of(load_labels(path)).amount().endswith(", 1 copy left out")
 
 
 def test_labels_are_known_by_name() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import chainrule as cr
-from chainrule.runs.compare import facts
+from chainrule.runs.records.compare import facts
 
 
 def test_no_directory_is_no_runs(ask: Any) -> None:

@@ -42,8 +42,8 @@ def say_reading(reading: cr.data.Reading | None) -> None:
 
 def texts_in(source: str, columns: Columns, what: str = "text") -> list[str]:
     """The lines of a text, empty ones too, so that answers and lines have the same numbers; or the rows of a table."""
-    from chainrule.data.read.columns import no_table
-    from chainrule.data.read.table import is_table
+    from chainrule.data.read.tabular.columns import no_table
+    from chainrule.data.read.tabular.table import is_table
 
     if source != "-" and not Path(source).is_file():
         wrong = "is a directory" if Path(source).is_dir() else "no such file"

@@ -23,6 +23,10 @@ class Argument(str):
     """Marks a field that is given by its place instead of a flag; the text is its name in the usage."""
 
 
+class Also(str):
+    """Marks a field with a second flag, by which it was known before; help shows the first alone."""
+
+
 class Help(str):
     """The help of a field that has no string below it."""
 
@@ -42,6 +46,7 @@ class Option:
     argument: str = ""  # its name in the usage, if it is given by its place
     told: str = ""  # its help, if there is no string below the field
     output: Output | None = None  # it is a path that is written
+    also: str = ""  # a second name of its flag
 
     @property
     def flag(self) -> str:
@@ -75,7 +80,8 @@ def _options(owner: type[Any], defaults: Mapping[str, Any], hidden: Sequence[str
             argument = next((mark for mark in marks if isinstance(mark, Argument)), "")
             told = next((mark for mark in marks if isinstance(mark, Help)), "")
             output = next((mark for mark in marks if isinstance(mark, Output)), None)
-            yield Option(name, kind, owner, default, argument, told, output)
+            also = next((mark for mark in marks if isinstance(mark, Also)), "")
+            yield Option(name, kind, owner, default, argument, told, output, also)
     for options in last:
         yield from options
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainrule.files import check_file, check_folder, check_new
+from chainrule.files import check_file, check_folder, check_new, check_new_file
 
 if TYPE_CHECKING:
     from chainrule.cli.args.options import Option
@@ -20,8 +20,9 @@ class Output:
     check: Callable[[Path], None]
 
 
-New = Output(check_new)  # a file, or a directory that may exist if it is empty
-File = Output(check_file)  # one that exists is replaced
+New = Output(check_new)  # a directory that may exist if it is empty, or a file where the format is one
+NewFile = Output(check_new_file)  # what is learned or gathered: one that exists is not replaced
+File = Output(check_file)  # what is quickly made again: one that exists is replaced
 Folder = Output(check_folder)  # for files
 
 

@@ -54,6 +54,7 @@ def _sorted(
 ) -> tuple[dict[str, Any], list[str]]:
     """What follows each flag, and the words that follow none."""
     flags = {option.flag: option for option in options if not option.argument}
+    flags |= {f"--{option.also}": option for option in options if option.also}
     off = {f"--no-{flag[2:]}": option for flag, option in flags.items() if option.kind.words == 0}
     texts: dict[str, Any] = {}
     places: list[str] = []

@@ -55,7 +55,7 @@ def fresh() -> tuple[str, int, cr.doctor.Report]:
 
 def of_run(folder: Path) -> tuple[str, int, cr.doctor.Report]:
     """The newest checkpoint of a run: the model on the batch that is next, its losses, and its log."""
-    from chainrule.runs.review import of_losses
+    from chainrule.runs.records.review import of_losses
 
     run = cr.runs.Run.resume(folder)
     trainer = run.trainer

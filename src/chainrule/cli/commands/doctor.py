@@ -69,7 +69,7 @@ class Command:
 
     def _of_data(self, name: str, progress: Progress) -> tuple[str, list[cr.doctor.Finding]]:
         from chainrule.cli.render.columns import overview
-        from chainrule.data.read.table import Table, is_table
+        from chainrule.data.read.tabular.table import Table, is_table
         from chainrule.tasks.registry import TASKS
         from chainrule.train.trials import overfit
 
@@ -88,7 +88,7 @@ class Command:
 def of_run(folder: Path) -> tuple[str, list[cr.doctor.Finding]]:
     """How the training went, and its newest checkpoint; `chainrule diagnose` looks inside the model."""
     from chainrule.doctor.explain import of_weights
-    from chainrule.runs.review import of_log, of_losses
+    from chainrule.runs.records.review import of_log, of_losses
 
     if not cr.runs.RunFolder(folder).saved():
         return f"{folder}: a run without a checkpoint", of_log(folder)

@@ -25,8 +25,8 @@ from chainrule.validate import Check
 if TYPE_CHECKING:
     from chainrule.runs.checkpoint import Checkpoint
     from chainrule.runs.load import Origin
+    from chainrule.tasks.named import Data
     from chainrule.tasks.preferences.policy import PolicyTask
-    from chainrule.tasks.task import Data
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
 BATCH = 32  # of a model that comes without its training
@@ -216,7 +216,7 @@ class Command:
             task = others.fitted(run.model)
         batches = task.eval_batches(run.model, batch_size=BATCH, limit=self.limit)
         run.trainer.eval_batches = batches
-        found = {"objective": -run.trainer.evaluate()} | dict(run.trainer.scores())
+        found = {"objective": -run.trainer.evaluate()} | dict(run.trainer.evaluation.scores())
         share = task.share(run.model, batches)
         counts = {"evaluated": share.used, "available": share.total, "unit": share.unit}
         return {"run": str(self.run_folder), "data": self.data or task.corpus.name} | counts | found
@@ -224,7 +224,7 @@ class Command:
     def _no_questions(self, kind: type[cr.tasks.Task], path: Path) -> None:
         """A file of multiple-choice questions is not a text."""
         from chainrule.data.read.questions import are_questions
-        from chainrule.data.read.table import is_table
+        from chainrule.data.read.tabular.table import is_table
 
         if (
             kind is cr.tasks.LanguageModelingTask
@@ -271,7 +271,9 @@ def in_words(found: dict[str, Any]) -> dict[str, Any]:
     losses = [name for name in found if name.startswith("nats") or name == "bits_per_byte"]
     words = {name: f"{found[name]:.4f}" for name in losses}
     if "evaluated" in found:
-        words["evaluated"] = str(cr.tasks.task.Share(found["evaluated"], found["available"], found["unit"]))
+        words["evaluated"] = str(
+            cr.tasks.metrics.Share(found["evaluated"], found["available"], found["unit"])
+        )
         found = {name: value for name, value in found.items() if name not in ("available", "unit")}
     if found.get("cut"):
         words["cut"] = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chainrule.cli.render.tables import table
-from chainrule.data.read.header import FEW
-from chainrule.data.read.table import Table
+from chainrule.data.read.tabular.header import FEW
+from chainrule.data.read.tabular.table import Table
 from chainrule.tasks.answer_options import shorten
 
 SHOWN = 40  # characters of an example

@@ -59,7 +59,8 @@ def plan_in_words(plan: Plan) -> str:
         for m in plan.models
     ]  # fmt: skip
     seeds = plan.config.seeds
-    each = f"{len(plan.models)} models, {seeds} run{'s' * (seeds > 1)} of each: {plan.total_flops:.3g} FLOPs"
+    models = f"{len(plan.models)} model{'s' * (len(plan.models) > 1)}"
+    each = f"{models}, {seeds} run{'s' * (seeds > 1)} of each: {plan.total_flops:.3g} FLOPs"
     seconds = seeds * sum(model.seconds or 0 for model in plan.models)
     time = f", about {seconds / 60:,.0f} minutes one after the other" if timed else ""
     doubts = [f"note: {doubt}" for doubt in plan.doubts()]

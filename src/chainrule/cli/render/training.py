@@ -27,7 +27,7 @@ def train(run: Run, asked: Asked, *, alone: bool = True) -> None:
     """Train a run, new or resumed, and say what it reached; with `alone` the summary for machines is of it."""
     from rich.console import Console
 
-    from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
+    from chainrule.cli.args.runs.resume import command_for, continuation, remedy, renew_settings
     from chainrule.cli.render.result import in_words, next_command, summary
     from chainrule.cli.render.show import size
     from chainrule.distributed import world

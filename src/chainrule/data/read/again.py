@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import ROLES, place_of
 from chainrule.data.read.documents import find_files
-from chainrule.data.read.table import Table, is_table
+from chainrule.data.read.tabular.columns import ROLES, place_of
+from chainrule.data.read.tabular.table import Table, is_table
 from chainrule.errors import DataError
 
 

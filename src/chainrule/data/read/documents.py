@@ -19,11 +19,11 @@ from pathlib import Path
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data import corpora
 from chainrule.data.downloads import NAMED
-from chainrule.data.read.columns import TEXTS, choose
 from chainrule.data.read.files import lines, read_text
-from chainrule.data.read.reading import Reading, Tell, cells, silent
-from chainrule.data.read.records import kind
-from chainrule.data.read.table import KINDS, Table, is_table
+from chainrule.data.read.tabular.columns import TEXTS, choose
+from chainrule.data.read.tabular.reading import Reading, Tell, cells, silent
+from chainrule.data.read.tabular.records import kind
+from chainrule.data.read.tabular.table import KINDS, Table, is_table
 from chainrule.errors import ConfigError, DataError
 
 UNITS = ("file", "paragraph", "line")

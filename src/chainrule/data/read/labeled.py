@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import LABELED, no_table
 from chainrule.data.read.documents import Name, find_files, read_documents
-from chainrule.data.read.reading import Reading, joined, read_rows
-from chainrule.data.read.table import is_table
+from chainrule.data.read.tabular.columns import LABELED, no_table
+from chainrule.data.read.tabular.reading import COPIES, Reading, joined, read_rows
+from chainrule.data.read.tabular.table import is_table
 from chainrule.errors import DataError
 
 
@@ -46,6 +46,20 @@ def labeled_rows(
     name: Name, columns: Columns = CHOSEN, *, copies: bool = False
 ) -> tuple[list[Labeled], Reading | None]:
     """The texts of a file and their labels, each once unless `copies` are asked for; and how a table was read."""
+    found, reading = _rows(name, columns, copies)
+    return (found if copies else list(dict.fromkeys(found))), reading
+
+
+def distinct_rows(name: Name, columns: Columns = CHOSEN) -> tuple[list[Labeled], Reading | None, int]:
+    """What `labeled_rows` gives, and how many copies were left out."""
+    found, reading = _rows(name, columns, copies=False)
+    rows = list(dict.fromkeys(found))
+    in_tables = reading.dropped.get(COPIES, 0) if reading else 0
+    return rows, reading, in_tables + len(found) - len(rows)
+
+
+def _rows(name: Name, columns: Columns, copies: bool) -> tuple[list[Labeled], Reading | None]:
+    """The rows of all files; a table leaves out its own copies, unless they are asked for."""
     found: list[Labeled] = []
     readings: list[Reading] = []
     for path in find_files(name):
@@ -58,7 +72,7 @@ def labeled_rows(
             found += _lines(path)
     if not readings:
         no_table(name, columns)
-    return (found if copies else list(dict.fromkeys(found))), joined(readings)
+    return found, joined(readings)
 
 
 def _lines(path: Path) -> Iterator[Labeled]:

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data import corpora
-from chainrule.data.read.columns import PAIRED, no_table
 from chainrule.data.read.documents import read_documents, text_lines
-from chainrule.data.read.reading import Reading, read_rows
-from chainrule.data.read.table import is_table
+from chainrule.data.read.tabular.columns import PAIRED, no_table
+from chainrule.data.read.tabular.reading import Reading, read_rows
+from chainrule.data.read.tabular.table import is_table
 from chainrule.errors import DataError
 
 

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from chainrule.columns import CHOSEN, Columns
 from chainrule.data.read.chat.layouts import role_in
-from chainrule.data.read.columns import no_table
-from chainrule.data.read.records import Record, records, some, unit
+from chainrule.data.read.tabular.columns import no_table
+from chainrule.data.read.tabular.records import Record, records, some, unit
 from chainrule.errors import DataError
 
 Prompt = str | tuple[Mapping[str, str], ...]

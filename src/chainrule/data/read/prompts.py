@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import no_table
 from chainrule.data.read.files import lines
 from chainrule.data.read.preferences import Prompt, messages_of, prompt_of
-from chainrule.data.read.records import Record, kind, records, unit
+from chainrule.data.read.tabular.columns import no_table
+from chainrule.data.read.tabular.records import Record, kind, records, unit
 from chainrule.errors import DataError
 
 

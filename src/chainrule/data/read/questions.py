@@ -20,7 +20,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from chainrule.data.read.records import Record, records, some, unit
+from chainrule.data.read.tabular.records import Record, records, some, unit
 from chainrule.errors import ChainruleError, DataError, kind_of
 
 QUESTIONS = ("question", "prompt", "ctx", "question_stem", "stem", "goal")

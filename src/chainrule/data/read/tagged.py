@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from chainrule.columns import CHOSEN, Columns, flag
 from chainrule.data import corpora
-from chainrule.data.read.columns import LABELED
 from chainrule.data.read.documents import text_lines
-from chainrule.data.read.reading import Reading
+from chainrule.data.read.tabular.columns import LABELED
+from chainrule.data.read.tabular.reading import Reading
 from chainrule.errors import DataError, Setting
 
 DOCUMENT = "-DOCSTART-"  # separates documents in CoNLL's files

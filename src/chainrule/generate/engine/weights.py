@@ -17,7 +17,7 @@ for each 32 numbers. NumPy rounds the weights alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +27,16 @@ from chainrule.autograd import Param
 from chainrule.autograd.stored import StoredParam
 from chainrule.autograd.types import Array
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.io.gguf.blocks import Q4_0, Q4_1, Q8_0
 from chainrule.trace.terms import numbers
+
+if TYPE_CHECKING:
+    from chainrule.io.gguf.blocks import Format
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Words: TypeAlias = npt.NDArray[np.int32]
 
 FORMATS = ("fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1")  # as in native/decode/panels.hpp
-BLOCKS = {"q8_0": Q8_0, "q4_0": Q4_0, "q4_1": Q4_1}
+BLOCKS = ("q8_0", "q4_0", "q4_1")  # those of GGUF
 CACHES = ("fp32", "bf16", "int8")  # formats of a KV cache, as in native/decode/decode.hpp
 STORED = "stored"  # each matrix in the format that has its numbers as its file has them
 PANEL = GROUP = 32  # as in native/decode/panels.hpp
@@ -70,11 +72,19 @@ def rounded(weight: Floats, name: str) -> Floats:
         return from_bf16(to_bf16(weight))
     padded = pad(weight)
     if name in BLOCKS:
-        full = BLOCKS[name].decode(memoryview(BLOCKS[name].encode(padded)))
+        format = block_format(name)
+        full = format.decode(memoryview(format.encode(padded)))
     else:
         codes, scales = quantize(padded, 8 if name == "int8" else 4)
         full = (codes - np.float32(middle(name))) * scales[..., None]
     return full.reshape(padded.shape)[: weight.shape[0], : weight.shape[1]]
+
+
+def block_format(name: str) -> Format:
+    """The format of GGUF that a format in blocks is"""
+    from chainrule.io.gguf import blocks
+
+    return next(format for format in blocks.FORMATS.values() if format.name.lower() == name)
 
 
 def pack(parts: Sequence[Param | Array], name: str) -> Words:

@@ -53,7 +53,7 @@ class BERTLabelsConfig(BERTConfig):
 
 @dataclass(frozen=True)
 class BERTClassifierConfig(BERTLabelsConfig):
-    """The size of a BERT that tells classes of texts apart."""
+    """Sizes of a BERT that labels texts: those of its body, and the labels."""
 
     pooling: str = "cls"
     """What the label is read off: what stands at [CLS] (cls), as in Hugging Face's model, or the mean of all tokens."""
@@ -228,11 +228,21 @@ class BERTEmbedder(Model):
         return unit(vectors) if self.config.normalize else vectors
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
-        """How surprising it is, in nats, that a text and its partner belong together rather than with any other."""
+        """Contrastive loss: in nats, how surprising it is that a text belongs to its partner and not to another's.
+
+        inputs (ids, mask, partner_ids, partner_mask), each (B, T), targets (B,) -> scalar; the others of the batch are
+        the negatives, and both directions count alike.
+        """
+        return self.compared(self.to_compare(inputs), targets)
+
+    def to_compare(self, inputs: Any) -> tuple[Tensor, ...]:
+        """Vectors of texts and of their partners, (B, C) each, of length 1"""
         ids, mask, partner_ids, partner_mask = inputs
-        texts, partners = self(ids, mask), self(partner_ids, partner_mask)  # (B, C) each
-        if not self.config.normalize:
-            texts, partners = unit(texts), unit(partners)
+        texts, partners = self(ids, mask), self(partner_ids, partner_mask)
+        return (texts, partners) if self.config.normalize else (unit(texts), unit(partners))
+
+    def compared(self, vectors: tuple[Tensor, ...], targets: Array) -> Tensor:
+        texts, partners = vectors
         cosines = ops.matmul(texts, partners.transpose(1, 0))  # (B, B)
         scores = cosines * (1 / self.config.temperature)
         own = np.where(np.asarray(targets) == IGNORE, IGNORE, np.arange(len(targets)))

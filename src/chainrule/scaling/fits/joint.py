@@ -43,7 +43,7 @@ class JointFit:
     noise: float
     """Standard deviation of ln L around the law"""
     free: int
-    """Runs beyond the numbers of the law: degrees of freedom"""
+    """Degrees of freedom: runs beyond the numbers of the law"""
 
 
 class _Form:

@@ -36,7 +36,7 @@ class PowerFit:
     noise: float = 0.0
     """Standard deviation of ln L around the law"""
     free: int = 1
-    """Runs beyond the numbers of the law: degrees of freedom"""
+    """Degrees of freedom: runs beyond the numbers of the law"""
 
 
 def fit_power(x: npt.ArrayLike, loss: npt.ArrayLike) -> PowerFit:

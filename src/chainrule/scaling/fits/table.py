@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.data.read.tabular.dialect import SEPARATORS
 from chainrule.errors import DataError
 from chainrule.scaling.laws.joint import FLOPS
 from chainrule.scaling.laws.power import Floats
@@ -79,6 +80,9 @@ class Runs:
                 raise DataError(
                     f"{path}: has no column {name!r} for {what} ({hinted(f'must be one of {listed}', name, header)})"
                 )
+            if header.count(name) > 1:
+                rule = "must be once: give one of them another name"
+                raise DataError(f"{path}: column {name!r} is there {header.count(name)} times ({rule})")
         dropped: list[str] = []
         values: dict[str, list[float]] = {what: [] for what in columns}
         for number, row in rows:
@@ -142,8 +146,7 @@ def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
     lines = text.splitlines()
     if not lines:
         raise DataError(f"{path}: is empty (must be a CSV with a header)")
-    separator = "\t" if lines[0].count("\t") > lines[0].count(",") else ","
-    reader = csv.reader(lines, delimiter=separator)
+    reader = csv.reader(lines, delimiter=max(SEPARATORS, key=lines[0].count))
     header = [name.strip() for name in next(reader)]
     rows = []
     for row in reader:
@@ -163,5 +166,6 @@ def _number(path: str | Path, line: int, column: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
-        raise DataError(f"{path}, line {line}: {column} is {text!r} (must be a positive number)")
+        rule = "must be a positive number" + (", with a point and no commas" if "," in text else "")
+        raise DataError(f"{path}, line {line}: {column} is {text!r} ({rule})")
     return value

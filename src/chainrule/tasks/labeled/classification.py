@@ -15,7 +15,8 @@ from chainrule.autograd import no_grad
 from chainrule.data import LabelCorpus, LabeledBatches, SpecialIds, Split, label_ids, load_labels, segmented
 from chainrule.data.batches.padded import Bucketed
 from chainrule.data.batches.segmented import text_limit
-from chainrule.data.read.suspect import refuse_columns
+from chainrule.data.read.tabular.reading import COPIES, copies_left_out
+from chainrule.data.read.tabular.suspect import refuse_columns
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.models.suited import Suited, for_bert
@@ -59,15 +60,12 @@ class ClassificationTask(Task):
         names = label_ids(labels)
         if not eval_only:
             refuse_columns(data.name, [row.text for row in data.texts], labels, data.reading)
-        parts: dict[str, list[Any]] = {"train": [], "validation": []}
-        for row in data.texts:
-            parts["validation" if eval_only else SPLIT.part(row.text)].append(row)
-        if not all(parts.values()) and not eval_only:
-            raise DataError(
-                f"{data.name}: {len(data.texts)} {cls.what} (must be enough to hold back one in ten)"
-            )
-        tokenizer = tokenizer or cls.vocabulary([row.text for row in parts["train"]])
-        return cls(data, tokenizer, names, parts["train"], parts["validation"])
+        training, validation = SPLIT.held_back(data.texts, lambda row: str(row.text), eval_only=eval_only)
+        if not eval_only and not (training and validation):
+            said = f"{len(data.texts)} {cls.what}{copies_left_out(data.copies)}"
+            raise DataError(f"{data.name}: {said} (must be enough to hold back one in ten)")
+        tokenizer = tokenizer or cls.vocabulary([row.text for row in training])
+        return cls(data, tokenizer, names, training, validation)
 
     @classmethod
     def texts(cls, data: LabelCorpus, *, held_out: bool) -> list[str]:
@@ -173,7 +171,9 @@ class ClassificationTask(Task):
         counts = Counter(label for row in self.corpus.texts for label in row.labels).most_common()
         most = ", ".join(f"{count:,} {name}" for name, count in counts[:SHOWN])
         more = f" and {len(counts) - SHOWN} other labels" if len(counts) > SHOWN else ""
-        return f"{len(self.corpus.texts):,} {self.what} of {self.corpus.name}: {most}{more}"
+        told = self.corpus.reading is not None and COPIES in self.corpus.reading.dropped
+        copies = "" if told else copies_left_out(self.corpus.copies)
+        return f"{len(self.corpus.texts):,} {self.what} of {self.corpus.name}: {most}{more}{copies}"
 
 
 def training_texts(data: LabelCorpus) -> int:

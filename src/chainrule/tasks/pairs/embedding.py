@@ -16,8 +16,9 @@ from chainrule.models import BERTEmbedder
 from chainrule.models.bert.pooling import unit
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.masked_lm import VOCABULARY
+from chainrule.tasks.metrics import accuracy
 from chainrule.tasks.pairs.pair_task import Pairs, PairTask, held_back, texts_of
-from chainrule.tasks.task import EvalBatches, accuracy
+from chainrule.tasks.task import EvalBatches
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.text.wordpiece import SPECIAL
 from chainrule.types import Ids

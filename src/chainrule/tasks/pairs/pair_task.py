@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from chainrule.data import PairCorpus, Split, load_pairs
-from chainrule.data.read.suspect import refuse_pairs
+from chainrule.data.read.tabular.suspect import refuse_pairs
 from chainrule.errors import DataError
 from chainrule.tasks.task import Task
 from chainrule.text import Tokenizer
@@ -45,11 +45,9 @@ def texts_of(pairs: Pairs) -> list[str]:
 def held_back(data: PairCorpus, least: int = 1) -> tuple[Pairs, Pairs]:
     """Pairs to train on and to evaluate on, at least so many of each."""
     refuse_pairs(data.name, data.pairs, data.reading)
-    parts: dict[str, Pairs] = {"train": [], "validation": []}
-    for pair in data.pairs:
-        parts[SPLIT.part(pair[0])].append(pair)
-    if min(map(len, parts.values())) < least:
+    training, validation = SPLIT.held_back(data.pairs, lambda pair: pair[0])
+    if min(len(training), len(validation)) < least:
         rule = "must be enough to hold back one in twenty" + (f", and at least {least}" if least > 1 else "")
-        said = f"{len(data.pairs)} pairs, {len(parts['validation'])} to evaluate on"
+        said = f"{len(data.pairs)} pairs, {len(validation)} to evaluate on"
         raise DataError(f"{data.name}: {said} ({rule})")
-    return parts["train"], parts["validation"]
+    return training, validation

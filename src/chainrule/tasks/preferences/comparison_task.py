@@ -76,15 +76,13 @@ class ComparisonTask(Task):
         rows = data.without_ties(skip=given.get("skip_ties", False))
         if not rows:
             raise DataError(f"{data.name}: {_same(len(data.comparisons))}")
-        parts: dict[str, list[Comparison]] = {"train": [], "validation": []}
-        for row in rows:
-            parts["validation" if eval_only else SPLIT.part(row.asked)].append(row)
-        if not all(parts.values()) and not eval_only:
+        training, validation = SPLIT.held_back(rows, lambda row: row.asked, eval_only=eval_only)
+        if not eval_only and not (training and validation):
             prompts = len({row.asked for row in rows})
             said = f"{len(rows)} pairs of {prompts} prompt{'s' * (prompts != 1)}"
             raise DataError(f"{data.name}: {said} (must be enough prompts to hold back one in ten)")
         ties = len(data.comparisons) - len(rows)
-        return cls(data, tokenizer, parts["train"], parts["validation"], ties=ties, **given)
+        return cls(data, tokenizer, training, validation, ties=ties, **given)
 
     def facts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.options}

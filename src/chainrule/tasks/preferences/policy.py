@@ -26,10 +26,11 @@ from chainrule.models import LanguageModel, Model
 from chainrule.models import Reward as RewardModel
 from chainrule.models.suited import RULES, Suited
 from chainrule.suggest import hinted
+from chainrule.tasks.named import NamedModel
 from chainrule.tasks.preferences.answering import AnsweringTask, check_policy
 from chainrule.tasks.preferences.comparison_task import SPLIT, unlearned
 from chainrule.tasks.preferences.text_reward import TextReward, named, of_texts
-from chainrule.tasks.task import EvalBatches, NamedModel
+from chainrule.tasks.task import EvalBatches
 from chainrule.text import Tokenizer
 from chainrule.text.chat.answers import AnswerCoder
 from chainrule.types import Ids
@@ -95,15 +96,13 @@ class PolicyTask(AnsweringTask):
         algorithm = given.pop("algorithm", "ppo")
         rewards = {name: given.pop(name) for name in ("reward", "reward_function") if name in given}
         check_reward(rewards, tokenizer)
-        parts: dict[str, list[Any]] = {"train": [], "validation": []}
-        for prompt in data.prompts:
-            parts["validation" if eval_only else SPLIT.part(as_text(prompt))].append(prompt)
-        if not all(parts.values()) and not eval_only:
+        training, validation = SPLIT.held_back(data.prompts, as_text, eval_only=eval_only)
+        if not eval_only and not (training and validation):
             raise DataError(
                 f"{data.name}: {len(data.prompts)} prompts (must be enough to hold back one in ten)"
             )
         settings = settings_of(algorithm, given)
-        return cls(data, tokenizer, parts["train"], parts["validation"], algorithm, settings, **rewards)
+        return cls(data, tokenizer, training, validation, algorithm, settings, **rewards)
 
     def facts(self) -> dict[str, Any]:
         reward = {} if self.reward is None else {"reward": self.reward.facts}

@@ -97,7 +97,7 @@ class Strip(Normalizer):
 
 
 class StripAccents(Normalizer):
-    """Removes marks; a text in the form NFD has its accents as such."""
+    """Removes combining marks, which accents are in a text of the form NFD."""
 
     def __call__(self, text: str) -> str:
         marks = characters("M")

@@ -80,7 +80,7 @@ class Plan:
 
     def forecast(self, tell: Tell) -> dict[str, Any]:
         """The model it would train, and what the doctor says before the first step: time, memory, first loss."""
-        from chainrule.cli.args.new_run import new_run
+        from chainrule.cli.args.runs.new import new_run
 
         module = import_module("chainrule.cli.commands.train.family")
         command = module.command(self.family)

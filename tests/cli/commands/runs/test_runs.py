@@ -18,7 +18,7 @@ from chainrule.cli import main
 from chainrule.data import load
 from chainrule.files import alone
 from chainrule.runs import checkpoint, load_language_model
-from chainrule.runs.history import History
+from chainrule.runs.records.history import History
 from chainrule.train import Trainer
 from chainrule.train.log import read
 

@@ -117,6 +117,11 @@ def test_plan_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "4 models, 1 run of each" in capsys.readouterr().out
     main(["scale", "run", str(plan), str(text), "--out", str(out), "--jobs", "1"])
     assert "4 runs in" in capsys.readouterr().out
+    main(["scale", "run", str(plan), str(text), "--out", str(out), "--workers", "1"])  # all are there
+    assert "4 runs in" in capsys.readouterr().out
+    assert "--workers is -1 (must be at least 0)" in refused(
+        capsys, "scale", "run", str(plan), "--jobs", "-1"
+    )
     main(
         ["scale", "fit", str(out / "runs.csv"), "--params", "params", "--form", "power", "--where", "seed=0"]
     )

@@ -1,1 +1,1 @@
-"""`chainrule align`"""
+"""Commands that learn from preferences and rewards: `chainrule align ...`"""

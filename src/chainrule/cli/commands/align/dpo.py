@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from chainrule.cli.args.align import AlignOptions
+from chainrule.cli.args.runs.align import AlignOptions
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from chainrule.align.config import PPOConfig
-from chainrule.cli.args.align import AlignOptions
 from chainrule.cli.args.options import Argument, Help, Without
+from chainrule.cli.args.runs.align import AlignOptions
 from chainrule.errors import ConfigError, Setting
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from chainrule.cli.args.align import AlignOptions
+from chainrule.cli.args.runs.align import AlignOptions
 from chainrule.errors import ConfigError
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import chainrule as cr
 from chainrule.cli.args.documents import Sources
-from chainrule.cli.args.outputs import New
+from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
 from chainrule.errors import ConfigError
@@ -25,7 +25,7 @@ class Command:
     """
 
     sources: Sources = field(default_factory=Sources)
-    out: Annotated[Path | None, New] = None
+    out: Annotated[Path | None, NewFile] = None
     """The new .jsonl file, an object with "text" and "source" per line. Default: only count."""
     near: float = 0.8
     """Jaccard similarity of 12-byte shingles from which two documents count as copies; 1 for exact copies only."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import chainrule as cr
 from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Argument, Without
-from chainrule.cli.args.outputs import New
+from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.commands.data.mix import write_conversations
 from chainrule.cli.render.tables import show
 from chainrule.columns import Columns
@@ -25,7 +25,7 @@ class Command:
 
     file: Annotated[str, Argument("FILE")]
     """Labeled texts, if the template has {labels}; else pairs of a text and its answer."""
-    out: Annotated[Path, New]
+    out: Annotated[Path, NewFile]
     """The new .jsonl file, an object with "messages" per line."""
     template: str = "classify"
     """sentiment, classify, translate, summarize, or a text with {text} in it, and with {labels} or {language}."""

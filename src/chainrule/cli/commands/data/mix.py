@@ -10,7 +10,7 @@ from typing import Annotated
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.outputs import New
+from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.render.tables import show
 from chainrule.errors import ConfigError
 from chainrule.files import new_file
@@ -26,7 +26,7 @@ class Command:
 
     files: Annotated[tuple[str, ...], Argument("FILE=WEIGHT")]
     """Files of conversations, each with its weight; 1 if it is left out."""
-    out: Annotated[Path, New]
+    out: Annotated[Path, NewFile]
     """The new .jsonl file, an object with "messages" per line."""
     count: int | None = None
     """Conversations in all. Default: as many as the files allow."""

@@ -133,7 +133,7 @@ def _results(members: Sequence[cr.runs.History]) -> dict[str, str]:
 def curves(found: Sequence[cr.runs.History], names: Sequence[str]) -> list[str]:
     """Training losses as rows of bars, all on the same scale of steps and of losses."""
     drawn = [np.array(history.series("loss")).reshape(-1, 2).T for history in found]
-    smoothed = [(steps, cr.runs.plot.smooth(losses)) for steps, losses in drawn]
+    smoothed = [(steps, cr.runs.records.plot.smooth(losses)) for steps, losses in drawn]
     if not any(len(steps) for steps, _ in smoothed):
         return []
     low = min(losses.min() for _, losses in smoothed if len(losses))

@@ -11,7 +11,7 @@ import numpy as np
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.outputs import New
+from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.commands.diagnose import tables
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
@@ -32,7 +32,7 @@ class Command:
     """Directory of a run."""
     step: int
     """The step, from 1. Replays from the nearest checkpoint before it, or from the start."""
-    save: Annotated[Path | None, New] = None
+    save: Annotated[Path | None, NewFile] = None
     """Write all arrays to this .npz file: batch, activations, gradients, weights and updates."""
     json: bool = False
     """Print everything but the arrays as one JSON object."""

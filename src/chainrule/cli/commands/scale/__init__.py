@@ -1,1 +1,1 @@
-"""Commands of the scaling laboratory: `chainrule scale plan`, `fit`, `predict`"""
+"""Commands of the scaling laboratory: `chainrule scale ...`"""

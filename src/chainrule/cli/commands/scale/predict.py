@@ -25,7 +25,7 @@ class Command:
     """
 
     fit: Annotated[Path, Argument("FIT.json")]
-    """The --out of `chainrule scale fit`."""
+    """The file that `chainrule scale fit --out` has written."""
     params: float | None = None
     """Parameters."""
     tokens: float | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, say_reading
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Also, Argument
 from chainrule.cli.args.outputs import Folder
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.seeds import in_words
@@ -28,19 +28,20 @@ class Command:
 
     Called again it continues where it stopped.
 
-    Example: chainrule scale run plan.json book.txt --out runs/study --jobs 2
+    Example: chainrule scale run plan.json book.txt --out runs/study --workers 2
     """
 
     plan: Annotated[Path, Argument("PLAN.json")]
-    """The --out of `chainrule scale plan`."""
+    """The file that `chainrule scale plan --out` has written."""
     data: Annotated[str, Argument("TEXT")] = "stdlib"
     """A text file, a table with a column of texts, or a corpus that `chainrule data list` knows."""
     out: Annotated[Path, Folder] = Path("runs/study")
     """Directory of the study."""
     tokenizer: str | None = None
     """bpe:512 or the path of a tokenizer's file. Default: each character is a token."""
-    jobs: int = 0
-    """Runs at the same time, each in a process of its own. Default: one for each core."""
+    workers: Annotated[int, Also("jobs")] = 0
+    """Processes that train at the same time, a run each, with the same results. Default: one for each core. Under
+    mpiexec the ranks are these."""
     json: bool = False
     """Print one JSON object for each run instead of text."""
     columns: TextColumns = field(default_factory=Columns)
@@ -50,7 +51,7 @@ class Command:
         from chainrule.scaling.study import TABLE, Study, over_seeds
         from chainrule.tasks.language_modeling import LanguageModelingTask
 
-        Check("scale run", self).at_least(0, "jobs")
+        Check("scale run", self).at_least(0, "workers")
         plan = Plan.read(self.plan)
         with Progress("reading") as progress:
             corpus = cr.data.load(self.data, self.columns)
@@ -78,7 +79,7 @@ class Command:
                     print(f"{made.name:<22} seed {made.seed}   {reached}", flush=True)
 
             try:
-                found = study.run(self.jobs or min(total, os.cpu_count() or 1), tell)
+                found = study.run(self.workers or min(total, os.cpu_count() or 1), tell)
             except KeyboardInterrupt:
                 progress.console.print("interrupted: call it again to continue where it stopped")
                 raise SystemExit(130) from None

@@ -12,11 +12,12 @@ import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.outputs import File
+from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.args.text import byte_count, read_input
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
 from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.files import check_new_file
 from chainrule.validate import Check
 
 COUNTED = ("bpe", "wordpiece", "unigram")  # learned from counts of words, which can be added up
@@ -42,8 +43,8 @@ class Command:
     special_tokens: Annotated[tuple[str, ...], Several] = ()
     """Tokens that never come from text, such as '<s>' '</s>' around what an encoder-decoder writes. Default: for
     wordpiece those of BERT, else none."""
-    out: Annotated[Path | None, File] = None
-    """File to write. Default: KIND.json, such as bpe.json."""
+    out: Annotated[Path | None, NewFile] = None
+    """The new file. Default: KIND.json, such as bpe.json."""
     hugging_face: bool = False
     """Write the format of Hugging Face's tokenizer.json instead of our own."""
     workers: int = 1
@@ -58,13 +59,14 @@ class Command:
             raise ConfigError(
                 "tokenize: ", Setting("pattern"), f" with {self.kind} (must be bpe, which splits words so)"
             )
+        out = self.out or Path(f"{self.kind}.json")
+        check_new_file(out)
         texts = [self._text(name) for name in self.files]
         for name, text in zip(self.files, texts, strict=True):
             if not text.strip():
                 what = "standard input" if name == "-" else name
                 raise DataError(f"{what}: no text in {len(text)} characters (must not be empty)")
         size = sum(map(byte_count, texts))
-        out = self.out or Path(f"{self.kind}.json")
         start = time.perf_counter()
         with Progress(f"learning {self.kind} from {size / 1e6:.1f} MB"):
             tokenizer = self._learned(texts)
@@ -89,8 +91,8 @@ class Command:
 
     def _text(self, name: str) -> str:
         """The text of a file as it is; of a table that of its rows."""
-        from chainrule.data.read.columns import no_table
-        from chainrule.data.read.table import is_table
+        from chainrule.data.read.tabular.columns import no_table
+        from chainrule.data.read.tabular.table import is_table
 
         if not any(map(is_table, map(Path, self.files))):
             no_table(name, self.columns)

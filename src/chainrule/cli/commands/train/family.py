@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from chainrule.cli.args.families import DATA, NAMES, TEXT, decided, without
 from chainrule.cli.args.options import Argument, Help, Without
-from chainrule.cli.args.training import TrainOptions
+from chainrule.cli.args.runs.training import TrainOptions
 from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Failure
 from chainrule.models.registry import ENCODERS, KNOWN
@@ -46,7 +46,7 @@ class Train(TrainOptions):
     """What the commands share; `command` adds the sizes of a family."""
 
     def run(self) -> None:
-        from chainrule.cli.args.seeds import parent_of
+        from chainrule.cli.args.runs.seeds import parent_of
 
         if self.print_config:
             print(self.settings(), end="")
@@ -55,15 +55,18 @@ class Train(TrainOptions):
         elif self.overfit or self.find_lr:
             self._try()
         else:
-            self._train()
+            from chainrule.cli.render.training import train
+
+            train(self._run(), self)
 
     def _train_seeds(self, parent: Path) -> None:
         """A run for each seed, then the mean of what they reach; one that diverges does not stop the others."""
-        from chainrule.cli.args.seeds import each_seed
+        from chainrule.cli.args.runs.seeds import each_seed
         from chainrule.cli.render import seeds
         from chainrule.cli.render.show import command_line
-        from chainrule.runs.history import History
-        from chainrule.runs.seeds import folder_of, folders, seed_of, together
+        from chainrule.cli.render.training import train
+        from chainrule.runs.records.history import History
+        from chainrule.runs.records.seeds import folder_of, folders, seed_of, together
         from chainrule.train.skips import Diverged
 
         diverged: dict[int, Diverged] = {}
@@ -72,7 +75,7 @@ class Train(TrainOptions):
                 seed = asked.training.seed if asked.resume is None else seed_of(asked.resume)
                 self.say(f"seed {seed}" if not asked.resume else f"resumes {asked.resume}")
                 try:
-                    asked._train(alone=False)
+                    train(asked._run(), asked, alone=False)
                 except Diverged as error:
                     self.say(f"seed {seed} diverged; the others are trained all the same")
                     diverged[seed] = error
@@ -91,16 +94,10 @@ class Train(TrainOptions):
             said = f"train: of {len(made) + len(diverged)} seeds diverged {names}; {first}: "
             raise Failure(said, *diverged[first].args)
 
-    def _train(self, *, alone: bool = True) -> None:
-        """Train one run and say what it reached; with `alone` the summary for machines is of it."""
-        from chainrule.cli.render.training import train
-
-        train(self._run(), self, alone=alone)
-
     def _run(self, *, draft: bool = False) -> Run:
         """The run that is resumed, or a new one; a draft is not written."""
-        from chainrule.cli.args.new_run import new_run
-        from chainrule.cli.args.resume import resumed
+        from chainrule.cli.args.runs.new import new_run
+        from chainrule.cli.args.runs.resume import resumed
         from chainrule.cli.render.progress import Progress
 
         with Progress("reading") as progress:

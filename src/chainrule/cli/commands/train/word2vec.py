@@ -96,7 +96,7 @@ class Command:
         return cr.runs.Run.new(folder, self.data, self.training, self.model, **sizes)
 
     def _resumed(self, folder: Path) -> cr.runs.Run:
-        from chainrule.cli.args.resume import agree, same_data, same_folder
+        from chainrule.cli.args.runs.resume import agree, same_data, same_folder
 
         run = cr.runs.Run.resume(folder, word_vectors=True)
         same_folder(self.out, folder)

@@ -9,7 +9,7 @@ from typing import Annotated
 import chainrule as cr
 from chainrule.cli.args.model_defaults import model_sampling
 from chainrule.cli.args.options import Argument, Given, Without
-from chainrule.cli.args.outputs import New
+from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.commands.data.mix import write_conversations
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
@@ -30,7 +30,7 @@ class Command:
     """A model that answers: a tuned run, or anything with a chat template that `chainrule import` takes."""
     file: Annotated[str, Argument("FILE")]
     """Conversations; the first question of each is asked, their answers are not read. Or docstrings."""
-    out: Annotated[Path, New]
+    out: Annotated[Path, NewFile]
     """The new .jsonl file, an object with "messages" per line."""
     num_samples: int = 1
     """Answers to each question, drawn with the seeds --seed, --seed + 1, ...; equal ones are written once."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from chainrule.cli.args.options import Argument, Given, Help, Without
-from chainrule.cli.args.training import Speaking
+from chainrule.cli.args.runs.training import Speaking
 from chainrule.columns import Columns
 from chainrule.errors import ChainruleError
 from chainrule.train.config import Keeping, TrainConfig
@@ -63,7 +63,7 @@ class Tune(Speaking):
         return said | {"lr": rate_in_words(cls.method_name)}
 
     def run(self) -> None:
-        from chainrule.cli.args.tuning import new_run, resumed
+        from chainrule.cli.args.runs.tuning import new_run, resumed
         from chainrule.cli.render.progress import Progress
         from chainrule.cli.render.training import train
 

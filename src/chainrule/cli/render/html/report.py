@@ -12,10 +12,10 @@ import numpy as np
 from chainrule.cli.render.html.chart import Line, chart
 from chainrule.cli.render.html.style import STYLE
 from chainrule.machine import clock
-from chainrule.runs.environment import stretches
 from chainrule.runs.folder import RunFolder
-from chainrule.runs.history import History
-from chainrule.runs.plot import smooth
+from chainrule.runs.records.environment import stretches
+from chainrule.runs.records.history import History
+from chainrule.runs.records.plot import smooth
 
 SAMPLES = 4  # that are shown at once: the first, the last, and some between
 

@@ -18,11 +18,11 @@ from chainrule.columns import CHOSEN, Columns
 from chainrule.data import corpora
 from chainrule.data.hashing import digest
 from chainrule.data.read.chat.layouts import ASKING, PAIRS, Conversation, conversations_in
-from chainrule.data.read.columns import PAIRED, choose, no_table, plain
 from chainrule.data.read.parallel import load_pairs
-from chainrule.data.read.reading import COPIES, Reading, cells
-from chainrule.data.read.records import kind, records, unit
-from chainrule.data.read.table import KINDS, Table
+from chainrule.data.read.tabular.columns import PAIRED, choose, no_table, plain
+from chainrule.data.read.tabular.reading import COPIES, Reading, cells
+from chainrule.data.read.tabular.records import kind, records, unit
+from chainrule.data.read.tabular.table import KINDS, Table
 from chainrule.data.splits import Split
 from chainrule.errors import DataError
 

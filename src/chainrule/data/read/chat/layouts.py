@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chainrule.data.read.records import Record, some
+from chainrule.data.read.tabular.records import Record, some
 from chainrule.errors import DataError
 from chainrule.text.chat.formats import ROLES
 from chainrule.text.special_tokens import NAMES

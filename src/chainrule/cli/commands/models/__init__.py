@@ -1,0 +1,1 @@
+"""Commands on the files and sizes of models: `chainrule import`, `export`, `merge`, `count`"""

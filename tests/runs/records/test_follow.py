@@ -1,0 +1,52 @@
+"""Following a log: every record once, whole lines only, from the start if the file was cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chainrule.runs.records.follow import Curve, Follow
+
+
+def line(step: int) -> str:
+    return f'{{"step": {step}, "loss": {step}.5}}\n'
+
+
+def steps(found: tuple[bool, list[dict]]) -> tuple[bool, list[int]]:
+    return found[0], [record["step"] for record in found[1]]
+
+
+def test_records_come_once_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    follow = Follow(path)
+    assert steps(follow.new()) == (False, [])
+    path.write_text(line(1) + line(2) + line(3)[:9])
+    assert steps(follow.new()) == (True, [1, 2])
+    assert steps(follow.new()) == (False, [])
+    with path.open("a") as file:
+        file.write(line(3)[9:] + "damaged\n" + line(4))
+    assert steps(follow.new()) == (False, [3, 4])
+
+
+def test_a_log_that_was_cut_or_replaced_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    follow = Follow(path)
+    path.write_text(line(1) + line(2))
+    assert steps(follow.new()) == (True, [1, 2])
+    path.write_text(line(1))
+    assert steps(follow.new()) == (True, [1])
+    other = tmp_path / "other"
+    other.write_text(line(1) + line(5))
+    other.replace(path)
+    assert steps(follow.new()) == (True, [1, 5])
+    path.unlink()
+    assert steps(follow.new()) == (True, [])
+    assert steps(follow.new()) == (False, [])
+
+
+def test_a_curve_keeps_its_first_point_and_its_order() -> None:
+    curve = Curve(most=10)
+    for step in range(1, 1000):
+        curve.add(step, -float(step))
+        assert len(curve.steps) <= 10
+    assert curve.steps == sorted(curve.steps) and curve.steps[0] == 1
+    assert curve.values == [-float(step) for step in curve.steps]
