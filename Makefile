@@ -22,7 +22,7 @@ export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo studio check test test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
+.PHONY: help install demo studio studio-screenshots check test test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ demo: $(VENV)/installed  ## Train a small language model on text that needs no d
 
 studio: $(VENV)/installed-studio  ## Open a page that shows runs, tokens and every gradient
 	@$(BIN)/chainrule studio
+
+studio-screenshots: $(VENV)/installed $(VENV)/installed-studio  ## Take the pictures of the Studio in docs/images; ALL=1: every view, themes and widths
+	@$(BIN)/python -m tools.screenshots $(if $(ALL),--all)
 
 # What most mistakes trip over. `make test` and `make lint` are the whole.
 QUICK_TESTS := tests/battery tests/scalar tests/autograd tests/nn tests/optim tests/models tests/test_docs.py \

@@ -21,18 +21,43 @@ TEXT = "The value of the value of "
 NEURON = "e=z+%3D+w1*x1+%2B+w2*x2+%2B+b%3B+y+%3D+sigmoid(z)&w1=0.4&x1=0.5&w2=0.6&x2=0.8&b=-0.5"
 VIEWS = {
     "home": "/",
+    "lessons": "/lessons",
+    "lesson": "/lessons/chain-rule",
+    "lesson-heads": "/lessons/heads",
+    "calculus": f"/calculus?{NEURON}&step=7",
+    "ops": "/calculus/ops",
+    "op": "/calculus/ops/softmax",
+    "tokens": "/tokens",
+    "merges": "/tokens/merges?step=6",
+    "mask": "/tokens/mask",
+    "ngrams": "/ngrams?row=t",
+    "embeddings": "/embeddings",
+    "positions": "/embeddings/positions",
     "runs": "/runs",
     "new": "/runs/new",
     "run": "/runs/{run}",
     "microscope": "/microscope?run={run}&text={text}&at=4&block=h.1&head=1",
     "playground": "/playground?run={run}&length=90&temperature=0.5",
-    "tokens": "/tokens",
-    "merges": "/tokens/merges?step=6",
-    "calculus": f"/calculus?{NEURON}&step=7",
-    "ops": "/calculus/ops",
-    "op": "/calculus/ops/softmax",
+    "diagnostics": "/diagnostics?draw=large&activation=tanh",
+    "alignment": "/alignment",
+    "scaling": "/scaling",
+    "plan": "/scaling/plan?compute=1e20&available=1e9&served=1e12",
 }
-DOCS = {"home": "light", "run": "light", "microscope": "dark", "calculus": "light", "op": "light"}
+DOCS = {
+    "home": ("light",),
+    "lesson": ("light", "dark"),
+    "run": ("light",),
+    "microscope": ("dark",),
+    "calculus": ("light",),
+    "op": ("light",),
+    "ngrams": ("dark",),
+    "embeddings": ("light",),
+    "diagnostics": ("light",),
+    "alignment": ("dark",),
+    "scaling": ("light",),
+}
+
+TALL = {"lesson": 1560}  # pixels, where 860 do not show what it is about
 
 
 def train(folder: Path, seconds: int) -> None:
@@ -60,7 +85,9 @@ def shoot(browser: Any, url: str, path: Path, theme: str, width: int, height: in
     page.on("console", lambda message: print(f"{url}: {message.text}", file=sys.stderr))
     page.goto(url)
     page.wait_for_selector("main h1")
-    page.wait_for_timeout(2500)
+    page.wait_for_timeout(1500)
+    page.wait_for_selector("[aria-busy]", state="detached", timeout=60_000)
+    page.wait_for_timeout(500)
     page.screenshot(path=str(path), full_page=whole)
     page.close()
     if not whole:
@@ -97,10 +124,20 @@ def main() -> None:
         to.mkdir(parents=True, exist_ok=True)
         for name, path in VIEWS.items():
             url = address + path.format(run=run, text=TEXT)
-            for theme in ("light", "dark") if asked.all else [DOCS[name]] if name in DOCS else []:
+            themes = ("light", "dark") if asked.all else DOCS.get(name, ())
+            for theme in themes:
+                other = f"-{theme}" if theme != themes[0] else ""
                 for width in (390, 1440) if asked.all else (1280,):
-                    file = to / (f"{name}-{theme}-{width}.png" if asked.all else f"studio-{name}.png")
-                    shoot(browser, url, file, theme, width, 844 if width == 390 else 860, asked.all)
+                    file = to / (f"{name}-{theme}-{width}.png" if asked.all else f"studio-{name}{other}.png")
+                    shoot(
+                        browser,
+                        url,
+                        file,
+                        theme,
+                        width,
+                        844 if width == 390 else TALL.get(name, 860),
+                        asked.all,
+                    )
                     print(file)
         browser.close()
 

@@ -8,6 +8,7 @@ import pytest
 from chainrule.doctor.rules import of_embeddings
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.inspect import anisotropy, clusters, concept_direction, embedding_space
+from chainrule.inspect.embedding_space import principal_components
 
 rng = np.random.default_rng(0)
 
@@ -72,3 +73,18 @@ def test_two_groups_and_a_group_for_every_vector() -> None:
     assert three.separation == pytest.approx((0 + 0 - 0.01 / np.hypot(1, 0.01)) / 3, abs=1e-9)  # the nearest
     each = clusters(vectors, 4)
     assert sorted(each.labels) == [0, 1, 2, 3] and each.tightness == pytest.approx(1)
+
+
+def test_principal_components() -> None:
+    flat = rng.normal(size=(300, 2)) * [5, 1] @ np.linalg.qr(rng.normal(size=(6, 6)))[0][:2] + 3
+    found = principal_components(flat, 2)
+    assert np.allclose(found.directions @ found.directions.T, np.eye(2))
+    assert found.explained.sum() == pytest.approx(1) and found.explained[0] > 0.9
+    places = found.project(flat)
+    assert np.allclose(places.mean(axis=0), 0) and abs(np.corrcoef(places.T)[0, 1]) < 1e-9
+    assert np.allclose(places @ found.directions + found.mean, flat)  # nothing is lost of a plane
+    again = principal_components(flat[::-1], 2)
+    assert np.allclose(again.directions, found.directions)  # the sign does not depend on the order
+    for k in (0, 7):
+        with pytest.raises(ShapeError, match=f"k is {k}"):
+            principal_components(flat, k)

@@ -72,3 +72,28 @@ def test_merges_are_those_of_training(ask: Any) -> None:
 )
 def test_refusals(ask: Any, path: str, params: dict[str, Any], said: str) -> None:
     assert said in ask(f"/api/tokens/{path}", status=400, **params)["error"]
+
+
+def test_the_loss_mask_is_that_of_a_training(ask: Any) -> None:
+    found = ask("/api/tokens/mask", text=tokens.TALK, size=600)
+    names: dict[str, Any] = {}
+    exec(found["python"], names)
+    shown = names["view"][0]
+    assert [(each["id"], each["trained"]) for each in found["tokens"]] == [
+        (t.id, t.trained) for t in shown.tokens
+    ]
+    assert found["text"] == shown.trained_text and "Paris" in found["text"] and "France?" not in found["text"]
+    cut = ask("/api/tokens/mask", text=tokens.TALK, size=600, window=60)
+    assert cut["lost"] > 0 and cut["trained"] < found["trained"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hello", "'hello' (must begin with one of system, user, assistant and a colon)"),
+        ("user: a", "must end with an answer"),
+        ("", "must end with an answer"),
+    ],
+)
+def test_what_is_no_conversation_is_refused(ask: Any, text: str, said: str) -> None:
+    assert said in ask("/api/tokens/mask", status=400, text=text, size=600)["error"]

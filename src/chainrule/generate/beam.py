@@ -9,7 +9,7 @@ that continues has a better score as it is now. With width 1 that is greedy. |Y|
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -121,11 +121,17 @@ def ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     return sorted(hypotheses, key=lambda h: -h.score)
 
 
-def search(texts: Session, starts: Sequence[Sequence[int] | Prompt], beam: Beam) -> list[list[Hypothesis]]:
+def search(
+    texts: Session,
+    starts: Sequence[Sequence[int] | Prompt],
+    beam: Beam,
+    *,
+    watch: Callable[[Sequence[Search]], object] = lambda searches: None,
+) -> list[list[Hypothesis]]:
     """starts: the first tokens of B texts -> for each the best texts that follow, the best first
 
     `texts` can hold B width texts and has read nothing yet; that of an encoder-decoder has read B sources.
-    A `Prompt` begins with the space that was taken back.
+    A `Prompt` begins with the space that was taken back. `watch` is called after each step.
     """
     begun = [Prompt.of(start) for start in starts]
     searches = [Search() for _ in starts]
@@ -152,6 +158,7 @@ def search(texts: Session, starts: Sequence[Sequence[int] | Prompt], beam: Beam)
                 pieces += [[token] for token in tokens]
             first += count
         texts.keep(rows)
+        watch(searches)
         if not rows:
             break
     return [one.finish(beam) for one in searches]
@@ -163,9 +170,12 @@ def beam_search(
     beam: Beam | None = None,
     *,
     weights: str = "fp32",
+    watch: Callable[[Sequence[Search]], object] = lambda searches: None,
     **options: Any,
 ) -> list[Hypothesis]:
     """ids (t,) -> the texts that a language model finds likeliest after them; the options are the fields of `Beam`
+
+    `watch` is called after each step with the search, whose `live` texts are those that were kept.
 
     >>> import chainrule as cr
     >>> model = cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4)
@@ -180,5 +190,5 @@ def beam_search(
         if not 0 <= token < V:
             rule = f"must be from 0 to {V - 1}"
             raise ConfigError("beam: ", Setting("stop_tokens"), f" has token {token} ({rule})")
-    (found,) = search(session(model, weights, batch=beam.width), [prompt], beam)
+    (found,) = search(session(model, weights, batch=beam.width), [prompt], beam, watch=watch)
     return found

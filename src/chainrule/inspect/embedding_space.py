@@ -88,6 +88,40 @@ def concept_direction(vectors: npt.ArrayLike, pairs: Sequence[tuple[int, int]]) 
 
 
 @dataclass(frozen=True)
+class Components:
+    """The directions in which rows differ most."""
+
+    mean: Array
+    directions: Array
+    """(k, d), each of length 1; the sign makes its largest entry positive."""
+    explained: Array
+    """(k,) the fraction of the variance along each."""
+
+    def project(self, vectors: npt.ArrayLike) -> Array:
+        """Rows (n, d) -> coordinates (n, k)"""
+        return np.asarray((np.asarray(vectors, np.float64) - self.mean) @ self.directions.T)
+
+
+def principal_components(vectors: npt.ArrayLike, k: int = 2) -> Components:
+    """The first k principal components of rows (n, d).
+
+    >>> principal_components([[0, 0, 1], [2, 0, 1], [4, 0, 1]], 1).directions.tolist()
+    [[1.0, 0.0, 0.0]]
+    """
+    V = np.asarray(vectors, dtype=np.float64)
+    if V.ndim != 2 or not 1 <= k <= min(V.shape):
+        raise ShapeError(
+            f"principal_components: k is {k}, vectors {V.shape} (must be (n, d) with both at least k)"
+        )
+    mean = V.mean(axis=0)
+    _, singular, directions = np.linalg.svd(V - mean, full_matrices=False)
+    signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
+    variance = singular**2
+    explained = variance / max(float(variance.sum()), 1e-300)
+    return Components(mean, (directions * np.where(signs == 0, 1, signs)[:, None])[:k], explained[:k])
+
+
+@dataclass(frozen=True)
 class EmbeddingReport:
     """The shape of a table of embeddings."""
 

@@ -1,6 +1,6 @@
 """Figures and experiments that teach: toy networks and tasks that show one effect each.
 
-Only `cli` imports this room; no model needs it. The numbers are computed here, `cli/render/plots` draws them.
+Only `cli` and `web` import this room; no model needs it. The numbers are computed here, they draw them.
 """
 
 from chainrule import lazy

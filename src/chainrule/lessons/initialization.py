@@ -94,11 +94,35 @@ def loss_curves(steps: int) -> tuple[Array, Array, int]:
     return found[0], found[1], V
 
 
-def deep_tanh(depth: int = 6, width: int = 256, *, gain: bool = True, seed: int = 0) -> Report:
-    """`depth` tanh layers, drawn with or without the gain of tanh, on standard normal inputs."""
+DRAWS: dict[str, Init | None] = {
+    "gain": None,  # an MLP knows the gain itself
+    "no gain": partial(kaiming_normal, activation="linear"),
+    "large": normal,
+    "small": SMALL,
+}
+
+
+def deep_network(
+    depth: int,
+    width: int,
+    *,
+    activation: str = "tanh",
+    draw: str = "gain",
+    norm: str | None = None,
+    lr: float | None = None,
+    seed: int = 0,
+) -> Report:
+    """`depth` hidden layers on standard normal inputs, weights as in `DRAWS`; with a rate also the next update."""
     with random.seeded(seed):
-        init = None if gain else partial(kaiming_normal, activation="linear")  # an MLP knows the gain itself
-        model = MLP([width] * (depth + 1) + [10], "tanh", init=init)
+        model = MLP([width] * (depth + 1) + [10], activation, norm=norm, init=DRAWS[draw])
     rng = random.generator("deep tanh", seed=seed)
     x, y = rng.normal(size=(200, width)).astype(np.float32), rng.integers(10, size=200)
-    return diagnose(model, (x, y), loss=lambda model, x, y: ops.cross_entropy(model(x), targets=y))
+    optimizer = None if lr is None else SGD(model.parameters(), lr)
+    return diagnose(
+        model, (x, y), loss=lambda model, x, y: ops.cross_entropy(model(x), targets=y), optimizer=optimizer
+    )
+
+
+def deep_tanh(depth: int = 6, width: int = 256, *, gain: bool = True, seed: int = 0) -> Report:
+    """`depth` tanh layers, drawn with or without the gain of tanh, on standard normal inputs."""
+    return deep_network(depth, width, draw="gain" if gain else "no gain", seed=seed)

@@ -1,6 +1,8 @@
-"""What the learning rate does: on θ², and to the loss of a small training, one step at a time."""
+"""What the learning rate does: on θ², in a narrow valley, and to the loss of a small training, one step at a time."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +11,7 @@ from chainrule import random
 from chainrule.autograd import Param, Parameters, no_grad
 from chainrule.data import Batches, load
 from chainrule.models import MLPLM, MLPConfig
-from chainrule.optim import SGD, Sweep, step_decay, sweep
+from chainrule.optim import SGD, AdaGrad, Adam, Momentum, Optimizer, RMSprop, Sweep, step_decay, sweep
 from chainrule.text import CharTokenizer
 
 STEPS = 400
@@ -64,4 +66,24 @@ def descend(rate: float, steps: int) -> npt.NDArray[np.float64]:
         (theta * theta).sum().backward()
         optimizer.step()
         path.append(float(theta.array[0]))
+    return np.array(path)
+
+
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    "SGD": SGD, "momentum": Momentum, "AdaGrad": AdaGrad, "RMSprop": RMSprop, "Adam": Adam
+}  # fmt: skip
+STEEP, START = 20.0, (-4.0, 1.0)
+
+
+def cross_valley(name: str, rate: float, steps: int) -> npt.NDArray[np.float64]:
+    """Where an optimizer goes on (x² + 20 y²)/2, a valley twenty times steeper across than along: (steps + 1, 2)"""
+    place = Param(np.array(START), "place", dtype=np.float64)
+    make: Any = OPTIMIZERS[name]
+    optimizer = make(Parameters([("place", place)]), rate)
+    path = [np.array(START)]
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (place * place * np.array([0.5, STEEP / 2])).sum().backward()
+        optimizer.step()
+        path.append(np.array(place.array))
     return np.array(path)

@@ -219,7 +219,11 @@ class Run:
 
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
-        return Stretch(self).train(console, tell)
+        stretch = Stretch(self)
+        with stretch.open(console, tell):
+            result = self.trainer.run(stretch.log, stretch.save, stretch.sample)
+            stretch.end(result)
+        return result
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now; the first rank does, the others give it what they keep."""

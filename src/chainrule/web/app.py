@@ -8,28 +8,32 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from chainrule import __version__
 from chainrule.errors import ChainruleError
+from chainrule.web.bundle import PAGE, one_file
 from chainrule.web.guard import Guard
 from chainrule.web.jobs import Canceled, Jobs
 from chainrule.web.models import Models
-from chainrule.web.routes import answers, calculus, tokens
+from chainrule.web.routes import answers, calculus, lab, lessons, tokens
 from chainrule.web.routes import models as model_routes
 from chainrule.web.routes import runs as run_routes
 from chainrule.web.runs.overview import Runs
 from chainrule.web.runs.processes import Trainings
 
-PAGE = Path(__file__).parent / "page"
-VIEWS = ("/", "/runs", "/microscope", "/playground", "/tokens", "/calculus")  # each with what is below it
+VIEWS = (  # each with what is below it
+    "/", "/lessons", "/calculus", "/tokens", "/ngrams", "/embeddings", "/runs", "/microscope", "/playground",
+    "/diagnostics", "/alignment", "/scaling",
+)  # fmt: skip
 
 
 def create_app(folder: Path = Path("runs")) -> FastAPI:
     """The Studio on a directory of runs; `GET /health` answers when it is ready."""
     jobs, runs, trainings = Jobs(), Runs(folder), Trainings(folder)
+    models = Models(runs)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -45,9 +49,11 @@ def create_app(folder: Path = Path("runs")) -> FastAPI:
     routers = (
         answers.routes(jobs),
         run_routes.routes(jobs, runs, trainings),
-        model_routes.routes(jobs, Models(runs)),
+        model_routes.routes(jobs, models),
         tokens.routes(jobs),
         calculus.routes(jobs),
+        lab.routes(jobs, models),
+        lessons.routes(jobs),
     )
     for router in routers:
         app.include_router(router)
@@ -68,7 +74,7 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(Canceled)
     async def canceled(_: Request, __: Canceled) -> Response:
-        return JSONResponse({"error": "canceled", "canceled": True}, 409)
+        return JSONResponse({"canceled": True})  # what was asked for, and so no failure
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> Response:
@@ -85,6 +91,10 @@ def _pages(app: FastAPI) -> None:
     @app.get("/favicon.ico")
     async def icon() -> Response:
         return FileResponse(PAGE / "icon.svg", media_type="image/svg+xml")
+
+    @app.get("/api/page")
+    async def bundle() -> Response:
+        return HTMLResponse(one_file())
 
     @app.get("/{path:path}")
     async def view(path: str) -> Response:

@@ -16,7 +16,11 @@ from chainrule.errors import ConfigError
 
 Tell = Callable[[str, float | None], None]
 KEPT = 50  # finished jobs that nobody asked for
-WORKERS = 2
+WORKERS = 8  # one that waits for a model must not hold up the rest of the page
+
+
+def silent(said: str, fraction: float | None) -> None:
+    """Where nobody listens."""
 
 
 class Canceled(Exception):

@@ -1,4 +1,4 @@
-"""What the token views show: one text in the pieces of every tokenizer, and byte pair encoding merge by merge."""
+"""What the token views show: a text in the pieces of every tokenizer, BPE merge by merge, a loss mask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 from chainrule import data, text
 from chainrule.errors import ChainruleError, ConfigError
+from chainrule.tasks.mask_view import mask_view
 from chainrule.text import Tokenizer
+from chainrule.text.chat.formats import ROLES
 from chainrule.web.jobs import Tell
 
 # What is shown: its name, what it is, and the call that learns it from a corpus.
@@ -29,6 +31,12 @@ CORPUS = data.corpora.DEFAULT
 SIZES = (300, 8000)
 LONGEST = 4000  # characters that are shown in pieces
 MOST_MERGES = 200
+TALK = """\
+system: You answer in one sentence.
+user: What is the capital of France?
+assistant: The capital of France is Paris.
+user: And of Italy?
+assistant: It is Rome."""
 EXAMPLE = "The unhappiest tokenizers can't spell naïve words 😀, but print(x[42]) is easy."
 
 
@@ -96,6 +104,56 @@ def merges(given: str, tell: Tell) -> dict[str, Any]:
             ]
         ),
     }
+
+
+def masked(given: str, size: int, window: int | None, tell: Tell) -> dict[str, Any]:
+    """A conversation as a training reads it: which tokens are learned, and why."""
+    _check_length(given, LONGEST)
+    if window is not None and not 1 <= window <= LONGEST:
+        raise ConfigError(f"tokens: window is {window} (must be from 1 to {LONGEST:,})")
+    turns = conversation(given)
+    tell("learning the tokenizer", None)
+    tokenizer = trained(size)["Byte pairs"]
+    view = mask_view(tokenizer, [data.Conversation(tuple(turns))], window)
+    shown = view[0]
+    return {
+        "tokens": [token._asdict() for token in shown.tokens],
+        "trained": sum(token.trained for token in shown.tokens),
+        "text": shown.trained_text,
+        "lost": shown.lost,
+        "window": view.window,
+        "python": "\n".join(
+            [
+                "import chainrule as cr",
+                "from chainrule.tasks.mask_view import mask_view",
+                "",
+                f"tokenizer = cr.text.BPETokenizer.train(cr.data.load({CORPUS!r}).text, {size})",
+                f"turns = {[tuple(turn) for turn in turns]!r}",
+                "conversation = cr.data.Conversation(tuple(cr.data.Turn(*turn) for turn in turns))",
+                f"view = mask_view(tokenizer, [conversation], {window!r})",
+                "print(view[0].trained_text)",
+                "",
+            ]
+        ),
+    }
+
+
+def conversation(given: str) -> list[data.Turn]:
+    """Messages from lines such as `user: Why?`; a line without a role goes on with the message before."""
+    turns: list[data.Turn] = []
+    for line in given.splitlines():
+        role, colon, content = line.partition(":")
+        if colon and role.strip().lower() in ROLES:
+            turns.append(data.Turn(role.strip().lower(), content.strip()))
+        elif turns and line.strip():
+            turns[-1] = turns[-1]._replace(content=f"{turns[-1].content}\n{line.strip()}")
+        elif line.strip():
+            raise ConfigError(
+                f"conversation: {line[:40]!r} (must begin with one of {', '.join(ROLES)} and a colon)"
+            )
+    if not turns or turns[-1].role != "assistant":
+        raise ConfigError("conversation: must end with an answer, a line that begins with assistant:")
+    return turns
 
 
 def _shown(tokenizer: Tokenizer, given: str) -> dict[str, Any]:

@@ -7,13 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
 import pytest
 
 from chainrule.cli import main
-from chainrule.cli.commands.studio import HOST, USUAL, listening
+from chainrule.cli.commands.studio import HOST, USUAL, listening, place
 from chainrule.errors import ConfigError
 
 
@@ -68,3 +69,22 @@ def test_refusals(words: list[str], said: str, tmp_path: Path, capsys: pytest.Ca
     with pytest.raises(SystemExit, match="2"):
         main(["studio", "--no-open", *(str(tmp_path / word) if word == "FILE" else word for word in words)])
     assert said in capsys.readouterr().err
+
+
+def test_ctrl_c_twice_prints_no_traceback(tmp_path: Path) -> None:
+    words = ["studio", str(tmp_path / "runs"), "--no-open", "--port", "0"]
+    command = [sys.executable, "-m", "chainrule.cli", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and "http" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode in (0, 130) and "Traceback" not in errors
+
+
+def test_a_single_run_opens_its_microscope(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert place(tmp_path) == (tmp_path, "")
+    (tmp_path / "mine" / "log.jsonl").touch()
+    assert place(tmp_path / "mine") == (tmp_path.resolve(), "/microscope?run=mine")

@@ -15,6 +15,7 @@ import uvicorn
 from chainrule.cli.commands.studio import HOST, listening
 from chainrule.web.app import create_app
 from tests.web.conftest import trained
+from tests.web.families import make_families
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 WIDTHS = (390, 1440)
@@ -41,6 +42,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def families(runs: Path) -> str:
+    """The directory, in that of the server, with a run of each family."""
+    make_families(runs / "all")
+    return "all"
+
+
+@pytest.fixture(scope="session")
 def address(runs: Path) -> Iterator[str]:
     bound = listening(0)
     server = uvicorn.Server(
@@ -61,7 +69,14 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1440, "height": 900}, base_url=address)
     found = context.new_page()
     wrong: list[str] = []
-    found.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
+    found.on(
+        "console",  # a refusal is an answer, told in words on the page
+        lambda message: (
+            message.type in ("error", "warning")
+            and "status of 400" not in message.text
+            and wrong.append(message.text)
+        ),
+    )
     found.on("pageerror", lambda error: wrong.append(str(error)))
     found.on(
         "request",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ def test_a_run_shows_the_numbers_of_its_log(page: Any, fits: Any, runs: Path) ->
     for name in ("loss", "validation"):
         shown = page.locator(f'[data-fact="{name}"]').get_attribute("data-value")
         assert float(shown) == history.series(name)[-1][1]
-    assert page.locator(".chart svg").count() == 4
+    assert page.locator(".chart svg").count() == 5 and page.locator("text=Resume").count() == 0
     assert (
         page.locator("blockquote").inner_text().strip()
         == history.records[-1]
@@ -61,3 +62,36 @@ def test_a_training_that_cannot_begin_says_why(page: Any) -> None:
     page.click("text=Start training")
     page.wait_for_selector(".error >> text=no-such-text.txt", timeout=60_000)
     assert page.locator('[data-state="failed"]').count() == 1
+    assert page.inner_text("main").count("no-such-text.txt") == 1
+
+
+def test_a_step_is_replayed(page: Any, fits: Any, runs: Path) -> None:
+    page.goto("/runs/one")
+    page.fill('[aria-label="Step to replay"]', "7")
+    page.click("text=Replay it")
+    page.wait_for_selector("text=the bits of the log")
+    found = cr.runs.replay(runs / "one", 7)
+    for name in ("loss", "norm", "lr"):
+        shown = page.locator(f'[data-replayed="{name}"]').get_attribute("data-value")
+        assert float(shown) == getattr(found, name)
+    for each in found.report.parameters:
+        shown = page.locator(f'[data-parameter="{each.name}"] [data-value]').get_attribute("data-value")
+        assert float(shown) == each.grad_norm
+    page.select_option('[aria-label="Array"]', "gradient/wte.weight")
+    page.wait_for_selector('[data-array="gradient/wte.weight"]')
+    most = page.locator('[data-array] [data-stat="most"]').get_attribute("data-value")
+    assert float(most) == float(found.gradients["wte.weight"].max())
+    assert "replay=7" in page.url
+    fits()
+
+
+def test_a_run_that_is_deleted_while_it_is_shown(page: Any, runs: Path) -> None:
+    shutil.copytree(runs / "two", runs / "short")
+    page.goto("/runs/short")
+    page.wait_for_selector('[data-state="finished"]')
+    shutil.rmtree(runs / "short")
+    page.wait_for_selector('[data-state="deleted"]')
+    page.wait_for_selector(".error >> text=is no longer in the directory of the Studio")
+    assert page.locator("text=Look inside").count() == 0
+    page.reload()
+    page.wait_for_selector(".error >> text=run 'short': not in")

@@ -25,6 +25,9 @@ def test_the_snapshot_has_the_numbers_of_the_log(runs: Path) -> None:
     losses = shown["curves"]["loss"][1]
     assert shown["curves"]["smooth"][1] == smooth(np.array(losses)).tolist()
     assert shown["step"] == 12 and shown["running"] is False
+    seconds = {r["step"]: r["seconds"] for r in history.records if "loss" in r}
+    at, speed = shown["curves"]["speed"]
+    assert shown["unit"] == "tokens" and at == [10] and speed == [4 * 16 * 10 / seconds[10]]
     samples = [(r["step"], r["sample"]) for r in history.records if "sample" in r]
     assert [(each["step"], each["text"]) for each in shown["samples"]] == samples and samples
     assert shown["ratios"]["wte.weight"][0] == [r["step"] for r in history.records if "watch" in r]

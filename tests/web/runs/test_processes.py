@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,14 @@ def until(true: Callable[[], Any], seconds: float = 60) -> Any:
     raise AssertionError("it did not happen")
 
 
+def listed(client: TestClient) -> Any:
+    """The list of runs, however long it takes."""
+    answer = client.get("/api/runs")
+    while answer.status_code == 202:
+        answer = client.get(f"/api/jobs/{answer.json()['job']}")
+    return answer.json()
+
+
 def test_a_training_is_started_stopped_and_resumed(tmp_path: Path) -> None:
     text, folder = tmp_path / "fox.txt", tmp_path / "runs"
     text.write_text(TEXT, encoding="utf-8")
@@ -33,9 +42,7 @@ def test_a_training_is_started_stopped_and_resumed(tmp_path: Path) -> None:
     with TestClient(create_app(folder), base_url="http://localhost") as client:
 
         def line() -> Any:
-            return next(
-                (each for each in client.get("/api/runs").json()["runs"] if each["name"] == "fox"), None
-            )
+            return next((each for each in listed(client)["runs"] if each["name"] == "fox"), None)
 
         assert client.post("/api/train", json=form).json() == {"name": "fox"}
         again = client.post("/api/train", json=form)
@@ -51,7 +58,7 @@ def test_a_training_is_started_stopped_and_resumed(tmp_path: Path) -> None:
         assert client.post("/api/resume/fox", json={}).json() == {"resumed": "fox"}
         until(lambda: line()["steps"] > stopped + 2)
         assert client.post("/api/train", json=form | {"name": ""}).json() == {"name": "gpt"}
-        until(lambda: any(e["name"] == "gpt" and e["steps"] for e in client.get("/api/runs").json()["runs"]))
+        until(lambda: any(e["name"] == "gpt" and e["steps"] for e in listed(client)["runs"]))
     for name in ("fox", "gpt"):  # the Studio has ended, and they saved themselves
         assert cr.runs.History.of(folder / name).state == "interrupted"
 
@@ -61,8 +68,36 @@ def test_a_training_that_fails_says_why(tmp_path: Path) -> None:
     app = create_app(tmp_path / "runs")
     with TestClient(app, base_url="http://localhost") as client:
         assert client.post("/api/train", json=form).status_code == 200
-        assert "none" in client.get("/api/runs").json()["waiting"]
+        assert "none" in listed(client)["waiting"]
         assert client.get("/api/runs/none").json()["state"] == "starting"
-        until(lambda: not client.get("/api/runs").json()["waiting"])
+        until(lambda: not listed(client)["waiting"])
         assert client.get("/api/runs/none").json()["state"] == "failed"
+        said = until(lambda: client.get("/api/runs/none").json()["problem"])
+        assert "none.txt" in said and not said.startswith("error")
     assert not (tmp_path / "runs" / "none").exists()
+
+
+def test_options_are_named_as_in_the_form(tmp_path: Path) -> None:
+    text = tmp_path / "fox.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    form = {
+        "family": "gpt",
+        "data": str(text),
+        "steps": "5",
+        "name": "odd",
+        "options": {"n_head": "3", "n_embd": "8"},
+    }
+    with TestClient(create_app(tmp_path / "runs"), base_url="http://localhost") as client:
+        client.post("/api/train", json=form)
+        said = until(lambda: client.get("/api/runs/odd").json()["problem"])
+    assert "n_head" in said and "--" not in said
+
+
+def test_a_finished_run_is_not_resumed_in_silence(ask: Any, runs: Path) -> None:
+    assert "is finished after 12 steps" in ask("/api/resume/one", {}, status=400)["error"]
+
+
+def test_a_run_that_was_deleted_says_so(ask: Any, runs: Path) -> None:
+    shutil.rmtree(runs / "one")
+    assert "run 'one': not in" in ask("/api/runs/one", status=400)["error"]
+    assert "it was deleted or moved" in ask("/api/microscope/view", run="one", status=400)["error"]

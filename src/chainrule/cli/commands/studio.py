@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
 from typing import Annotated
+from urllib.parse import urlencode
 
 from chainrule.cli.args.options import Argument
 from chainrule.errors import ConfigError, Setting
 
 HOST = "127.0.0.1"
 USUAL = 8420  # taken if it is free, so that the address stays the same
+DRAIN = 2.0  # seconds for answers that are under way when it ends
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Command:
     """
 
     folder: Annotated[Path, Argument("DIRECTORY")] = Path("runs")
-    """Directory of runs; new ones are made there."""
+    """Directory of runs and imported models; new runs are made there. Of a single one the microscope opens."""
     port: int | None = None
     """Port to listen on. Default: 8420, or one that is free."""
     open: bool = True
@@ -32,23 +34,37 @@ class Command:
 
     def run(self) -> None:
         try:
-            import uvicorn
-
+            from chainrule.runs import RunFolder
+            from chainrule.serve.http.server import serve
             from chainrule.web.app import create_app
         except ModuleNotFoundError as error:
             if error.name not in ("fastapi", "uvicorn", "latex2mathml", "starlette"):
                 raise
             rule = "install it with: pip install 'chainrule[studio]'"
             raise ConfigError(f"studio: {error.name} is not installed ({rule})") from None
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ConfigError(f"{self.folder}: is a file (must be a directory of runs)")
+        if self.folder.is_file() and not RunFolder(self.folder).is_model:
+            raise ConfigError(f"{self.folder}: is a file (must be a directory of runs, or a model)")
         bound = listening(self.port)
-        address = f"http://{HOST}:{bound.getsockname()[1]}"
-        print(f"Chainrule Studio  {address}\nCtrl-C ends it. Runs are in {self.folder}/", flush=True)
-        if self.open:
-            Timer(0.5, webbrowser.open, (address,)).start()
-        config = uvicorn.Config(create_app(self.folder), log_level="warning", timeout_graceful_shutdown=2)
-        uvicorn.Server(config).run(sockets=[bound])
+        folder, path = place(self.folder)
+        address = f"http://{HOST}:{bound.getsockname()[1]}{path}"
+
+        def ready() -> None:
+            print(f"Chainrule Studio  {address}\nCtrl-C ends it. Runs are in {folder}/", flush=True)
+            if self.open:
+                Timer(0.1, webbrowser.open, (address,)).start()
+
+        serve(create_app(folder), bound, ready, DRAIN)
+
+
+def place(folder: Path) -> tuple[Path, str]:
+    """The directory of runs, and the view to open: of a single run or model the microscope, beside its neighbors."""
+    from chainrule.runs import RunFolder
+
+    path = folder.resolve()
+    found = RunFolder(path)
+    if not (found.log.is_file() or found.is_model):
+        return folder, ""
+    return path.parent, f"/microscope?{urlencode({'run': path.name})}"
 
 
 def listening(port: int | None) -> socket.socket:

@@ -18,7 +18,7 @@ from chainrule.autograd.capture import Capture, Captured, shown_to
 from chainrule.autograd.types import Array, Saved
 from chainrule.errors import ConfigError, GraphError
 from chainrule.inspect.attention import weights_of
-from chainrule.inspect.inside.edits import Edits, changes
+from chainrule.inspect.inside.edits import Edits, changes, patched_call
 from chainrule.inspect.inside.sites import Sites, arguments, forward_graph, one_text
 from chainrule.inspect.probe import evaluating, op_of
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder
@@ -175,7 +175,14 @@ class View:
 
     def stream(self, block: str | int) -> Array:
         """The residual stream after a block (T, C); `embedding` is before the first, `source` before an encoder's."""
-        value = self.value(self.sites.stream(block))
+        return self._rows(self.sites.stream(block))
+
+    def part(self, block: str | int, part: str = "stream") -> Array:
+        """The stream after a block, or what its `attention`, `cross_attention` or `mlp` adds (T, C): for `Patch`."""
+        return self._rows(patched_call(self.sites, block, part))
+
+    def _rows(self, call: str) -> Array:
+        value = self.value(call)
         rows = value if value.ndim == 2 else one_text(value)  # a model of windows has a row for each
         return rows[self.sites.before :]  # without those of a soft prompt
 

@@ -2,6 +2,7 @@
 
     {"family", "parameters", "data": {...},
      "per_nat": {"bits_per_byte": 1.44, ...},                          a loss in nats times this is in that unit
+     "per_step": {"tokens": 4096},                                     what a step reads
      "stretches": [{"began", "from", "ended", "to", "how", ...}]}      from start to stop, with its machine and code; of
                                                                        one that was interrupted the "validation" loss
 
@@ -69,7 +70,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 def _fits(name: str, value: Any) -> bool:
     """A fact that is written down under this name has this type; a damaged one counts as missing."""
-    if name == "per_nat":
+    if name in ("per_nat", "per_step"):
         return isinstance(value, dict) and all(is_number(factor) for factor in value.values())
     return isinstance(value, FACTS.get(name, object)) and not isinstance(value, bool)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
 import socket
 import threading
@@ -16,7 +15,6 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from chainrule.errors import ConfigError
 from chainrule.serve.limits import LIMITS
 
 SENT_AHEAD = 1 << 17  # bytes that a client has not taken: left to itself a system holds megabytes of each
@@ -73,7 +71,9 @@ class Protocol(H11Protocol):
 class Uvicorn(uvicorn.Server):
     """Calls `ready` once it answers. SIGTERM and SIGINT let requests end; a second one does not wait for them."""
 
-    def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, app: ASGIApp, ready: Callable[[], None], drain_seconds: float = LIMITS.drain_seconds
+    ) -> None:
         config = uvicorn.Config(
             app,
             http=Protocol,
@@ -83,7 +83,7 @@ class Uvicorn(uvicorn.Server):
             log_config=None,
             server_header=False,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=int(LIMITS.drain_seconds),
+            timeout_graceful_shutdown=int(drain_seconds),
         )
         super().__init__(config)
         self._ready = ready
@@ -91,6 +91,11 @@ class Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets=sockets)
+        if self.force_exit:  # uvicorn would leave the application as it is, and tell of its end as an error
+            await self.lifespan.shutdown()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -111,30 +116,8 @@ class Uvicorn(uvicorn.Server):
         self.should_exit = True
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket at this address, which is refused while it is taken; it accepts nothing before the server runs."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # Named as TCP: asyncio then sends small packets at once, which a client would otherwise wait 40 ms for.
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-    except (OSError, UnicodeError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"serve: {host} port {port}: {why} (choose another --port, or --port 0 for any)"
-        ) from None
-    return found
-
-
-def is_local(host: str) -> bool:
-    """Only programs of this machine can reach it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def serve(app: ASGIApp, sock: socket.socket, ready: Callable[[], None]) -> None:
-    """Answer until a signal comes."""
-    asyncio.run(Uvicorn(app, ready).serve(sockets=[sock]))
+def serve(
+    app: ASGIApp, sock: socket.socket, ready: Callable[[], None], drain_seconds: float = LIMITS.drain_seconds
+) -> None:
+    """Answer until a signal comes; then what runs has `drain_seconds` to end."""
+    asyncio.run(Uvicorn(app, ready, drain_seconds).serve(sockets=[sock]))

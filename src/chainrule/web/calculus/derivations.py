@@ -38,7 +38,11 @@ def blocks_of(name: str) -> list[Block]:
     """The blocks of a page: headings, paragraphs, equations with their tags, lists, tables, code."""
     if name not in names():
         raise ConfigError(f"derivations: no page {name!r} (there are {', '.join(names())})")
-    text = (folder() / f"{name}.md").read_text(encoding="utf-8")
+    return blocks((folder() / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def blocks(text: str) -> list[Block]:
+    """A text in Markdown as blocks; a block of code says in `info` what stands behind its fence."""
     return [block for chunk in _chunks(text) for block in _blocks(chunk)]
 
 
@@ -74,18 +78,18 @@ def _chunks(text: str) -> Iterator[list[str]]:
 def _blocks(lines: list[str]) -> Iterator[Block]:
     text, first = "\n".join(lines), lines[0]
     if first.startswith("```"):
-        yield {"kind": "code", "text": "\n".join(lines[1:-1])}
+        yield {"kind": "code", "text": "\n".join(lines[1:-1]), "info": first.strip("`").strip()}
     elif found := re.match(r"(#+) (.*)", first):
-        yield {"kind": "heading", "level": len(found.group(1)), "parts": _parts(found.group(2))}
+        yield {"kind": "heading", "level": len(found.group(1)), "parts": inline(found.group(2))}
         if lines[1:]:
             yield from _blocks(lines[1:])
     elif first.startswith("|") and len(lines) > 2:
-        rows = [[_parts(cell.strip()) for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
+        rows = [[inline(cell.strip()) for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
         yield {"kind": "table", "head": rows[0], "rows": rows[2:]}
     elif re.match(r"([-*]|\d+\.) ", first):
         items = re.split(r"\n(?=(?:[-*]|\d+\.) )", text)
         stripped = [re.sub(r"^(?:[-*]|\d+\.) ", "", item) for item in items]
-        yield {"kind": "list", "ordered": first[0].isdigit(), "items": [_parts(item) for item in stripped]}
+        yield {"kind": "list", "ordered": first[0].isdigit(), "items": [inline(item) for item in stripped]}
     else:
         yield from _paragraph(text)
 
@@ -101,11 +105,11 @@ def _paragraph(text: str) -> Iterator[Block]:
         if found := TAGGED.match(piece.strip()):
             tag, piece = found.group("tag"), piece.strip()[found.end() :]
         if piece.strip():
-            yield {"kind": "paragraph", "parts": _parts(piece.strip())}
+            yield {"kind": "paragraph", "parts": inline(piece.strip())}
 
 
-def _parts(text: str) -> list[dict[str, str]]:
-    """Text, formulas, code and emphasis in a row."""
+def inline(text: str) -> list[dict[str, str]]:
+    """Text, formulas, code, emphasis and links inside the Studio in a row; of other links the words."""
     text = " ".join(text.split())
     found: list[dict[str, str]] = []
     at = 0
@@ -116,7 +120,11 @@ def _parts(text: str) -> list[dict[str, str]]:
         if kind == "math":
             found.append({"kind": "math", "math": mathml(inner[1:-1])})
         elif kind == "link":
-            found.append({"kind": "text", "text": inner[1:].partition("](")[0]})
+            words, _, href = inner[1:-1].partition("](")
+            inside = href.startswith("/")
+            found.append(
+                {"kind": "link", "text": words, "href": href} if inside else {"kind": "text", "text": words}
+            )
         else:
             found.append({"kind": kind, "text": inner.strip("`" if kind == "code" else "*")})
         at = match.end()

@@ -1,63 +1,88 @@
 // The shell: navigation, theme, and a router with an address for every view.
 
+import { recorded } from "./lib/api.js";
 import { h, replace } from "./lib/dom.js";
-import { problem } from "./lib/parts.js";
+import { problem, toast } from "./lib/parts.js";
 
 const VIEWS = [
   { path: "/", name: "Home", file: "./views/home.js", exact: true },
+  { path: "/lessons", name: "Lessons", file: "./views/lessons/index.js" },
+  { path: "/calculus", name: "Calculus", file: "./views/calculus.js" },
+  { path: "/tokens", name: "Tokens", file: "./views/tokens.js" },
+  { path: "/ngrams", name: "n-grams", file: "./views/lab/ngrams.js" },
+  { path: "/embeddings", name: "Embeddings", file: "./views/lab/embeddings.js" },
   { path: "/runs", name: "Runs", file: "./views/runs.js" },
   { path: "/microscope", name: "Microscope", file: "./views/microscope.js" },
   { path: "/playground", name: "Playground", file: "./views/playground.js" },
-  { path: "/tokens", name: "Tokens", file: "./views/tokens.js" },
-  { path: "/calculus", name: "Calculus", file: "./views/calculus.js" },
+  { path: "/diagnostics", name: "Diagnostics", file: "./views/lab/diagnostics.js" },
+  { path: "/alignment", name: "Alignment", file: "./views/lab/alignment.js" },
+  { path: "/scaling", name: "Scaling", file: "./views/lab/scaling.js" },
 ];
 const main = document.getElementById("main");
+const here = () => recorded ?? location; // the address of what is shown
 let leave = null;
 let turn = 0;
 
 function drawNav(current) {
   replace(document.getElementById("nav"), VIEWS.map((view) =>
     h("a", { href: view.path, data: { link: "" }, "aria-current": view === current ? "page" : null }, view.name)));
+  const nav = document.getElementById("nav"), now = nav.querySelector("[aria-current]");
+  if (now) nav.scrollLeft = now.offsetLeft - nav.offsetLeft - (nav.clientWidth - now.clientWidth) / 2;
 }
 
-function find(path) {
-  return VIEWS.find((view) => path === view.path || (!view.exact && path.startsWith(`${view.path}/`)));
+/** The view that an address leads to. */
+export function view(path) {
+  return VIEWS.find((each) => path === each.path || (!each.exact && path.startsWith(`${each.path}/`)));
 }
 
-async function show() {
+export const moduleOf = (found) => import(found.file);
+
+export async function show() {
   const mine = ++turn;
   leave?.();
   leave = null;
-  const view = find(location.pathname);
-  drawNav(view);
-  if (!view) {
+  const { pathname, search } = here(), found = view(pathname);
+  drawNav(found);
+  if (!found) {
     document.title = "Not found · Chainrule Studio";
-    replace(main, h("div.card.empty", h("h1", "There is no such page"), h("p", `${location.pathname} is no view of the Studio.`),
+    replace(main, h("div.card.empty", h("h1", "There is no such page"), h("p", `${pathname} is no view of the Studio.`),
       h("a.button.main", { href: "/", data: { link: "" } }, "Home")));
     return;
   }
   try {
-    const module = await import(view.file);
+    const module = await moduleOf(found);
     if (mine !== turn) return;
     const place = h("div.view");
     replace(main, place);
-    const below = location.pathname.slice(view.path.length).replace(/^\//, "");
-    document.title = `${view.name} · Chainrule Studio`;
-    leave = (await module.render(place, { below, params: new URLSearchParams(location.search) })) ?? null;
+    const below = pathname.slice(found.path.length).replace(/^\//, "");
+    document.title = `${found.name} · Chainrule Studio`;
+    leave = (await module.render(place, { below, params: new URLSearchParams(search) })) ?? null;
+    if (recorded) frozen(place);
   } catch (error) {
-    if (mine === turn) replace(main, h("h1", view.name), problem(error), h("div.row", h("a.button.main", { href: view.path, data: { link: "" } }, `Back to ${view.name}`),
+    if (mine === turn) replace(main, h("h1", found.name), problem(error), h("div.row", h("a.button.main", { href: found.path, data: { link: "" } }, `Back to ${found.name}`),
       h("a.button", { href: "/", data: { link: "" } }, "Home")));
   }
 }
 
+/** A view out of a file: what would have to be computed cannot be changed. */
+function frozen(place) {
+  place.prepend(h("p.saved.small.soft", `A view of Chainrule Studio, saved on ${recorded.saved}. Everything it shows is in this file.`));
+  for (const field of place.querySelectorAll("textarea, input:not([type=checkbox]), select[aria-label=Model]")) field.disabled = true;
+}
+
 export function go(path) {
+  if (recorded) {
+    toast("This file holds one view: open the Studio for the others");
+    return;
+  }
   history.pushState(null, "", path);
   scrollTo(0, 0);
   show().then(() => main.focus({ preventScroll: true }));
 }
 
-/** Change the address without leaving the view. */
+/** Change the address without leaving the view; a view inside a lesson leaves the lesson's address alone. */
 export function remember(search) {
+  if (recorded || main.querySelector(".embedded")) return;
   const text = search.toString();
   history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
 }
@@ -86,5 +111,6 @@ button.addEventListener("click", () => {
   drawTheme();
 });
 
+if (recorded) document.documentElement.dataset.recorded = ""; // what would have to compute is not shown
 drawTheme();
 show();

@@ -3,68 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Depends
 
-from chainrule.errors import ConfigError
-from chainrule.web import microscope, playground
 from chainrule.web.jobs import Jobs, Tell
-from chainrule.web.models import Loaded, Models
+from chainrule.web.microscope import causes, sides
+from chainrule.web.microscope.looks import Look
+from chainrule.web.models import Models
+from chainrule.web.playground import play
 from chainrule.web.routes.answers import answer
-from chainrule.web.runs.overview import READERS, WRITERS
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What every part of the microscope is asked with."""
+
+    run: str
+    step: int | None = None
+    text: str | None = None
+    target: str | None = None
+    edits: str = ""
+
+
+Question = Annotated[Asked, Depends()]
 
 
 def routes(jobs: Jobs, models: Models) -> APIRouter:
     router = APIRouter(prefix="/api")
 
-    async def look(run: str, step: int | None, function: Callable[[Loaded, Tell], Any]) -> Any:
+    async def look(asked: Asked, function: Callable[[Look, Tell], Any]) -> Any:
         def work(tell: Tell) -> Any:
-            tell("loading the model", None)
-            with models.at(run, step) as loaded:
+            with models.at((asked.run, asked.step), tell=tell) as (loaded,):
                 tell("computing", None)
-                return function(loaded, tell)
+                return function(Look(loaded, asked.text, asked.target, asked.edits), tell)
 
         return await answer(jobs, work)
 
     @router.get("/models")
-    async def listed(write: bool = False) -> Any:
-        return await answer(jobs, lambda tell: models.listed(WRITERS if write else READERS))
+    async def listed() -> Any:
+        return await answer(jobs, lambda tell: models.listed())
 
     @router.get("/microscope/view")
-    async def view(run: str, text: str | None = None, step: int | None = None, off: str = "") -> Any:
-        return await look(run, step, lambda loaded, tell: microscope.read(loaded, text, off))
+    async def view(asked: Question) -> Any:
+        return await look(asked, lambda seen, tell: seen.summary())
 
     @router.get("/microscope/attention")
-    async def attention(run: str, text: str, block: str, step: int | None = None, off: str = "") -> Any:
-        return await look(run, step, lambda loaded, tell: microscope.attention(loaded, text, block, off))
+    async def attention(asked: Question, block: str, cross: bool = False) -> Any:
+        return await look(asked, lambda seen, tell: seen.attention(block, cross))
 
     @router.get("/microscope/gates")
-    async def gates(run: str, text: str, block: str, step: int | None = None) -> Any:
-        return await look(run, step, lambda loaded, tell: microscope.gates(loaded, text, block))
+    async def gates(asked: Question, block: str) -> Any:
+        return await look(asked, lambda seen, tell: seen.gates(block))
 
     @router.get("/microscope/lens")
-    async def lens(run: str, text: str, step: int | None = None, off: str = "") -> Any:
-        return await look(run, step, lambda loaded, tell: microscope.lens(loaded, text, off))
+    async def lens(asked: Question) -> Any:
+        return await look(asked, lambda seen, tell: seen.lens(tell))
+
+    @router.get("/microscope/neurons")
+    async def neurons(asked: Question, block: str) -> Any:
+        return await look(asked, lambda seen, tell: seen.neurons(block))
+
+    @router.get("/microscope/value")
+    async def value(asked: Question, call: str) -> Any:
+        return await look(asked, lambda seen, tell: seen.value(call))
+
+    @router.get("/microscope/window")
+    async def window(asked: Question, at: int) -> Any:
+        return await look(asked, lambda seen, tell: seen.window(at))
 
     @router.get("/microscope/heads")
-    async def heads(run: str, step: int | None = None) -> Any:
-        return await look(run, step, lambda loaded, tell: microscope.heads(loaded))
+    async def heads(asked: Question) -> Any:
+        return await look(asked, lambda seen, tell: seen.heads())
 
     @router.get("/microscope/architecture")
-    async def architecture(run: str, step: int | None = None) -> Any:
-        return await look(run, step, lambda loaded, tell: microscope.architecture(loaded))
+    async def architecture(asked: Question) -> Any:
+        return await look(asked, lambda seen, tell: seen.architecture())
+
+    @router.get("/microscope/causes")
+    async def caused(asked: Question, token: int, at: int) -> Any:
+        return await look(asked, lambda seen, tell: causes.causes(seen, token, at))
+
+    @router.get("/microscope/ablation")
+    async def ablation(asked: Question, cross: bool = False) -> Any:
+        return await look(asked, lambda seen, tell: causes.ablation(seen, cross, tell))
+
+    @router.get("/microscope/patching")
+    async def patching(
+        asked: Question,
+        other: str,
+        at: int = -1,
+        part: str = "stream",
+        right: int | None = None,
+        wrong: int | None = None,
+    ) -> Any:
+        return await look(
+            asked, lambda seen, tell: causes.patching(seen, other, (right, wrong), part, at, tell)
+        )
+
+    @router.get("/microscope/compare")
+    async def compare(asked: Question, against: str, against_step: int | None = None) -> Any:
+        def work(tell: Tell) -> Any:
+            wanted = (asked.run, asked.step), (against, against_step)
+            with models.at(*wanted, tell=tell) as (loaded, other):
+                tell("computing", None)
+                return sides.side_by_side(Look(loaded, asked.text, asked.target), other)
+
+        return await answer(jobs, work)
 
     @router.post("/playground")
     async def write(form: Annotated[dict[str, Any], Body()]) -> Any:
-        run, prompt, ids = form.get("run"), form.get("prompt"), form.get("ids")
-        step, length, options = form.get("step"), form.get("length", 100), form.get("options") or {}
-        whole = all(type(each) is int for each in ids) if isinstance(ids, list) and ids else ids is None
-        sized = (step is None or type(step) is int) and type(length) is int and isinstance(options, dict)
-        if not (isinstance(run, str) and (prompt is None or isinstance(prompt, str)) and whole and sized):
-            raise ConfigError("playground: must have a run, a prompt or ids of tokens, a length and options")
-        return await look(
-            run, step, lambda loaded, tell: playground.continued(loaded, prompt, ids, length, options, tell)
-        )
+        asked = play.Form.of(form)
+
+        def work(tell: Tell) -> Any:
+            with models.at((asked.run, asked.step), tell=tell) as (loaded,):
+                tell("computing", None)
+                return play.answer(loaded, asked, tell)
+
+        return await answer(jobs, work)
 
     return router

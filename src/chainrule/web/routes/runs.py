@@ -12,6 +12,7 @@ from fastapi import APIRouter, Body, Query, Request
 from fastapi.responses import StreamingResponse
 
 from chainrule import data
+from chainrule.errors import ConfigError
 from chainrule.runs import RunFolder
 from chainrule.web.jobs import Jobs, Tell
 from chainrule.web.routes.answers import answer
@@ -19,6 +20,7 @@ from chainrule.web.runs.live import Live, said
 from chainrule.web.runs.overview import Runs
 from chainrule.web.runs.plan import FAMILIES, OPTIONS, QUICK, Plan
 from chainrule.web.runs.processes import Trainings
+from chainrule.web.runs.replays import Replays
 
 TICK = 0.5  # seconds between looks at a log
 ALIVE = 15.0  # seconds after which a silent stream says that it is there
@@ -26,6 +28,7 @@ ALIVE = 15.0  # seconds after which a silent stream says that it is there
 
 def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
     router = APIRouter(prefix="/api")
+    replays = Replays()
 
     @router.get("/runs")
     async def listed() -> Any:
@@ -62,14 +65,27 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
 
     @router.post("/resume/{name:path}")
     async def resume(name: str) -> Any:
-        family = (await asyncio.to_thread(runs.history, name)).family
-        await asyncio.to_thread(trainings.resume, name, family)
+        history = await asyncio.to_thread(runs.history, name)
+        if history.state == "finished":
+            rule = "it has made all its steps: start a new run with more of them"
+            raise ConfigError(f"run {name}: is finished after {history.steps:,} steps ({rule})")
+        await asyncio.to_thread(trainings.resume, name, history.family)
         return {"resumed": name}
 
     @router.get("/runs/{name:path}/events")
     async def follow(request: Request, name: str) -> StreamingResponse:
         path = runs.path(name)
         return StreamingResponse(events(request, path, name, trainings), media_type="text/event-stream")
+
+    @router.get("/runs/{name:path}/replay")
+    async def replay(name: str, step: int) -> Any:
+        folder = (await asyncio.to_thread(runs.history, name)).folder
+        return await answer(jobs, lambda tell: replays.step(folder, step, tell))
+
+    @router.get("/runs/{name:path}/replay-array")
+    async def replay_array(name: str, step: int, array: str) -> Any:
+        folder = (await asyncio.to_thread(runs.history, name)).folder
+        return await answer(jobs, lambda tell: replays.array(folder, step, array, tell))
 
     @router.get("/runs/{name:path}/doctor")
     async def doctor(name: str) -> Any:
@@ -79,9 +95,11 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
     @router.get("/runs/{name:path}")
     async def whole(name: str) -> Any:
         process = trainings.state(name)
-        if process is not None and not RunFolder(runs.path(name)).log.exists():
+        begun = process is not None and (process["alive"] or process["problem"])  # else it was deleted since
+        if process is not None and begun and not RunFolder(runs.path(name)).log.exists():
             state = "starting" if process["alive"] else "failed"
-            return {"name": name, "state": state, "settings": {}, "machine": {}, "python": ""}
+            empty = {"settings": {}, "machine": {}, "python": ""}
+            return {"name": name, "state": state, "problem": process["problem"], **empty}
         return await answer(jobs, lambda tell: runs.whole(name))
 
     return router

@@ -16,7 +16,12 @@ def routes(jobs: Jobs) -> APIRouter:
 
     @router.get("/about")
     async def about() -> Any:
-        return {"example": tokens.EXAMPLE, "sizes": tokens.SIZES, "corpus": tokens.CORPUS}
+        return {
+            "example": tokens.EXAMPLE,
+            "sizes": tokens.SIZES,
+            "corpus": tokens.CORPUS,
+            "talk": tokens.TALK,
+        }
 
     @router.get("/pieces")
     async def pieces(text: str, size: int = 1000) -> Any:
@@ -25,5 +30,9 @@ def routes(jobs: Jobs) -> APIRouter:
     @router.get("/merges")
     async def merges(text: str) -> Any:
         return await answer(jobs, lambda tell: tokens.merges(text, tell))
+
+    @router.get("/mask")
+    async def mask(text: str, size: int = 1000, window: int | None = None) -> Any:
+        return await answer(jobs, lambda tell: tokens.masked(text, size, window, tell))
 
     return router

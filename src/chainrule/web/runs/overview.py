@@ -11,9 +11,10 @@ from chainrule.runs import History, RunFolder
 from chainrule.runs.records.compare import different, facts
 from chainrule.train.log import read
 
-# Families whose models read one text and predict its tokens; those that write go on from where it ends.
-WRITERS = ("gpt", "llama", "neox", "lstm", "gru", "rnn")
-READERS = (*WRITERS, "bert")
+# Families whose models predict tokens: the next ones, those that are missing, or those of a target.
+READERS = (
+    "gpt", "llama", "neox", "ngram", "mlp", "lstm", "gru", "rnn", "bert", "seq2seq", "t5",
+)  # fmt: skip
 
 
 class Runs:
@@ -79,7 +80,6 @@ class Runs:
             "settings": _plain(history.settings),
             "machine": _plain(history.machine),
             "reads": history.family in READERS and bool(RunFolder(history.folder).saved()),
-            "writes": history.family in WRITERS and bool(RunFolder(history.folder).saved()),
             "python": _program([history.folder]),
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from chainrule.runs.folder import free_folder
 from chainrule.web.runs.plan import Plan
 
 LINES = 60  # of its output that are kept
+STOPPED = (0, 130)  # exit codes of a training that ended, or saved itself when it was told to
+ERROR = "error:"
+FLAG = re.compile(r"(?<!\S)--([a-z][a-z-]*[a-z])")
 PATIENCE = 20.0  # seconds in which a training saves itself when the Studio ends
 
 
@@ -35,7 +39,19 @@ class Training:
     @property
     def state(self) -> dict[str, Any]:
         code = self.process.poll()
-        return {"alive": code is None, "code": code, "lines": [*self.lines]}
+        failed = code not in (None, *STOPPED)
+        return {
+            "alive": code is None,
+            "problem": self._problem(code) if failed else "",
+            "lines": [*self.lines],
+        }
+
+    def _problem(self, code: int | None) -> str:
+        """Why it failed, in the words of the form: what it said last as an error, without the dashes of options."""
+        said = [*self.lines]
+        found = [line.partition(ERROR)[2].strip() for line in said if ERROR in line]
+        text = found[-1] if found else ": ".join([f"it ended with exit code {code}", *said[-1:]])
+        return FLAG.sub(lambda found: found.group(1).replace("-", "_"), text)
 
 
 class Trainings:

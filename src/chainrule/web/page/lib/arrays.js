@@ -30,7 +30,7 @@ function largest(value) {
 export function arrayTable(name, value, shape, { onedit, tone = "forward", kind = "float" } = {}) {
   const most = largest(value);
   const cell = (x, place) => {
-    const weight = most ? Math.round((Math.abs(Number(x)) / most) * 22) : 0;
+    const weight = most ? Math.round((Math.abs(Number(x)) / most) * 36) : 0;
     const css = { "--weight": `${weight}%` };
     if (!onedit) return h("td", { css, class: `cell ${tone}`, data: { value: String(x) }, title: String(x) }, kind === "float" ? number(x, 3) : String(Number(x)));
     const field = h("input", {

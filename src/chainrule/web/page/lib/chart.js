@@ -1,6 +1,7 @@
 // Curves as SVG: axes with round numbers, a legend, and a crosshair that reads the nearest points.
 
 import { h, number, replace, s } from "./dom.js";
+import { pictureButton } from "./picture.js";
 
 const MARGIN = { left: 58, right: 16, top: 12, bottom: 30 };
 
@@ -29,7 +30,7 @@ const short = (x) => (Math.abs(x) >= 10000 ? `${number(x / 1000, 3)}k` : number(
  */
 export function chart(title, { log = false, height = 250, label = "step" } = {}) {
   const picture = h("div.picture"), legend = h("div.legend"), readout = h("div.readout", { "aria-live": "off" });
-  const root = h("figure.chart", h("figcaption", h("b", title), legend), picture, readout);
+  const root = h("figure.chart", h("figcaption", h("b", title), legend, pictureButton(title.toLowerCase().replaceAll(" ", "-"), () => picture)), picture, readout);
   let series = [], width = 0;
 
   function scale() {

@@ -45,6 +45,14 @@ export function replace(place, ...parts) {
   return fill(place, parts);
 }
 
+/** Fill a form anew; the field that has the focus keeps it. */
+export function refill(form, ...parts) {
+  const fields = () => [...form.querySelectorAll("input, select, textarea")];
+  const at = fields().indexOf(document.activeElement);
+  replace(form, ...parts);
+  if (at >= 0) fields()[at]?.focus();
+}
+
 /** A number to be read: four significant digits, a real minus. */
 export function number(x, digits = 4) {
   if (x === null || x === undefined) return "–";

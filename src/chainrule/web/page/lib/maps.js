@@ -15,6 +15,20 @@ const channels = (name) => {
   return found;
 };
 
+const WIDEST = 560; // pixels of a map's longer side
+
+/** The style of a map whose numbers are squares. */
+export const shaped = (rows, columns) => ({ "aspect-ratio": `${columns} / ${rows}`, "max-width": `${Math.max(120, Math.min(WIDEST, (WIDEST * columns) / rows))}px` });
+
+const LABELS = 32; // rows and columns that still have a name beside them
+
+/** A map with the names of its rows and columns, if they are few. */
+export function labeled(canvas, rows, columns) {
+  if (Math.max(rows.length, columns.length) > LABELS || rows.length !== canvas.height || columns.length !== canvas.width) return canvas;
+  const names = (kind, list) => h(`div.${kind}`, { "aria-hidden": "true" }, list.map((name) => h("span", name)));
+  return h("div.labeled", { css: { "max-width": `calc(${canvas.style.getPropertyValue("max-width") || "100%"} + 4.5em)` } }, h("span"), names(columns.every((name) => name.length < 3) ? "columns" : "columns.tall", columns), names("rows", rows), canvas);
+}
+
 /**
  * Paint rows × columns of values into a canvas: from the surface color at 0 to blue at `most`; with `signed`, orange below 0.
  */

@@ -23,6 +23,7 @@ export function math(text) {
 export function parts(row) {
   return row.map((part) => {
     if (part.kind === "math") return math(part.math);
+    if (part.kind === "link") return h("a", { href: part.href, data: { link: "" } }, part.text);
     return part.kind === "text" ? part.text : h({ code: "code", bold: "strong", em: "em" }[part.kind], part.text);
   });
 }

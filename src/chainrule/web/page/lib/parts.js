@@ -1,7 +1,7 @@
 // Parts that every view shares: copying, errors, empty states, progress.
 
-import { Canceled } from "./api.js";
-import { h, replace } from "./dom.js";
+import { Canceled, recorded } from "./api.js";
+import { h, number, replace } from "./dom.js";
 
 let fading = 0;
 
@@ -38,9 +38,20 @@ export function asPython(program) {
   return h("button.python", { type: "button", onclick: open }, "Copy as Python");
 }
 
-/** A button that copies the address of exactly this view. */
+/** Buttons that copy the address of exactly this view, and save it as one file that opens anywhere. */
 export function permalink() {
-  return h("button.quiet", { type: "button", onclick: () => copy(location.href, "Link copied") }, "Copy link");
+  if (recorded) return [];
+  const keep = async (event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      await (await import("./export.js")).saveView();
+    } catch (error) {
+      toast(error.message);
+    }
+    button.disabled = false;
+  };
+  return [h("button.quiet", { type: "button", onclick: () => copy(location.href, "Link copied") }, "Copy link"), h("button.quiet", { type: "button", onclick: keep }, "Save as a file")];
 }
 
 export const problem = (error) => h("div.error", { role: "alert" }, error.message ?? String(error));
@@ -49,8 +60,8 @@ export function empty(title, text, ...actions) {
   return h("div.card.empty", h("h2", title), h("p", text), h("div.row", { css: { "justify-content": "center" } }, ...actions));
 }
 
-/** Show `place` busy while `action(options)` runs, then what it returns; errors in words. */
-export async function work(place, action, { keep = false } = {}) {
+/** Show `place` busy while `action(options)` runs, then what it returns; errors in words, unless it is to be `quiet`. */
+export async function work(place, action, { keep = false, quiet = () => false } = {}) {
   place.setAttribute("aria-busy", "true");
   if (!keep) replace(place, h("div.loading", "…"));
   const bar = h("div.progress", { role: "status" });
@@ -63,10 +74,11 @@ export async function work(place, action, { keep = false } = {}) {
   try {
     const made = await action({ onjob });
     bar.remove();
-    if (made !== undefined) replace(place, made);
+    if (made !== undefined && !quiet()) replace(place, made);
     return true;
   } catch (error) {
     bar.remove();
+    if (quiet()) return false;
     if (error instanceof Canceled) replace(place, h("p.soft", "Canceled. Change something to start again."));
     else replace(place, problem(error));
     return false;
@@ -78,3 +90,6 @@ export async function work(place, action, { keep = false } = {}) {
 export function heading(title, lead, ...actions) {
   return h("div", h("div.row.between", h("h1", title), h("div.row", ...actions)), lead && h("p.lead", lead));
 }
+
+/** Large numbers in a row: [name, value, digits, key]. */
+export const facts = (list) => h("div.facts", list.map(([name, value, digits, key]) => h("div.fact", { data: { fact: key, value: String(value) } }, h("b", value === Infinity ? "∞" : number(value, digits)), h("span.small.soft", name))));

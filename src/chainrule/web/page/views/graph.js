@@ -4,8 +4,9 @@ import { remember } from "../app.js";
 import { ask, query } from "../lib/api.js";
 import { debounce, exact, h, number, replace, s } from "../lib/dom.js";
 import { asPython, heading, permalink, problem } from "../lib/parts.js";
+import { pictureButton } from "../lib/picture.js";
 
-const BOX = 58, UNIT = 66, CHAR = 9.1, PAD = 12, GAP = 78, MARGIN = 22;
+const BOX = 58, UNIT = 66, CHAR = 9.1, PAD = 12, GAP = 78, NARROW = 34, MARGIN = 22;
 const KNOWN = new Set(["e", "step"]);
 const opWidth = (node) => (node.op ? Math.max(34, node.op.length * CHAR + 20) : 0);
 const boxWidth = (node) => Math.max(100, (node.label.length + 2 + number(node.data).length) * CHAR + 2 * PAD, (number(node.grad).length + 3) * CHAR + 2 * PAD);
@@ -123,10 +124,11 @@ export async function render(place, params, tabs) {
       button("Start", "To the start", 0, now === 0), button("← Back", "One step back", now - 1, now === 0),
       button("Step →", "One step on", now + 1, now === total), button("End", "To the end", total, now === total),
       h("span", { class: now > forward.length ? "badge backward" : "badge forward" },
-        now > forward.length ? `backward ${now - forward.length} of ${backward.length}` : `forward ${now} of ${forward.length}`));
+        now > forward.length ? `backward ${now - forward.length} of ${backward.length}` : `forward ${now} of ${forward.length}`),
+      pictureButton("graph", () => picture));
     const back = now > forward.length ? backward[now - forward.length - 1] : null;
     replace(said, sentence(state.graph, now));
-    replace(picture, drawGraph(state.graph, now, back));
+    replace(picture, drawGraph(state.graph, now, back, picture.clientWidth - 12));
     const box = picture.querySelector(".node.on .box, .node.back .box")?.getBoundingClientRect();
     const view = picture.getBoundingClientRect();
     if (box && (box.left < view.left || box.right > view.right)) picture.scrollLeft += (box.left + box.right - view.left - view.right) / 2;
@@ -157,7 +159,7 @@ function sentence(graph, now) {
     h("span.backward", number(share.amount)), share.total !== share.amount ? `, now ${number(share.total)}` : ""]), "."];
 }
 
-function drawGraph(graph, now, back) {
+function drawGraph(graph, now, back, wanted) {
   const { nodes, columns, edges, forward, backward } = graph;
   const computed = new Set(forward.slice(0, now));
   const visited = backward.slice(0, Math.max(0, now - forward.length));
@@ -165,15 +167,19 @@ function drawGraph(graph, now, back) {
   for (const step of visited) for (const share of step.shares) totals.set(share.child, share.total);
   const active = back ? back.node : forward[now - 1];
 
-  let x = MARGIN;
-  const spans = columns.map((column) => {
+  const sizes = columns.map((column) => {
     const found = column.filter((p) => p.node !== null).map((p) => nodes[p.node]);
-    const ops = Math.max(0, ...found.map(opWidth));
-    const left = x, opRight = x + ops, boxLeft = opRight + (ops ? 14 : 0), right = boxLeft + Math.max(0, ...found.map(boxWidth));
-    x = right + GAP;
+    return { ops: Math.max(0, ...found.map(opWidth)), box: Math.max(0, ...found.map(boxWidth)) };
+  });
+  const filled = sizes.reduce((sum, { ops, box }) => sum + ops + (ops ? 14 : 0) + box, 2 * MARGIN), gaps = Math.max(1, columns.length - 1);
+  const gap = Math.max(NARROW, Math.min(GAP, (wanted - filled) / gaps)); // as wide as the page allows, so that all of it is seen
+  let x = MARGIN;
+  const spans = sizes.map(({ ops, box }) => {
+    const left = x, opRight = x + ops, boxLeft = opRight + (ops ? 14 : 0), right = boxLeft + box;
+    x = right + gap;
     return { left, opRight, boxLeft, right };
   });
-  const width = x - GAP + MARGIN;
+  const width = x - gap + MARGIN;
   const height = Math.max(...columns.flat().map((p) => p.y)) * UNIT + UNIT / 2 + 2 * MARGIN;
   const at = ([i, j]) => ({ ...spans[i], y: columns[i][j].y * UNIT + MARGIN, node: columns[i][j].node });
 
@@ -220,5 +226,5 @@ function drawGraph(graph, now, back) {
     return s("g", { class: `node ${kind}${p.node === active ? (back ? " back" : " on") : ""}`, data: { node: node.label, value: String(node.data), grad: grad === undefined ? "" : String(grad) } },
       s("title", {}, `${node.label || node.op || "number"}: value ${node.data}, gradient ${node.grad}`), parts);
   }));
-  return s("svg", { width, height, css: { "min-width": `${0.72 * width}px` }, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "The graph of the expression" }, lines, boxes);
+  return s("svg", { width, height, css: { "min-width": `${0.62 * width}px` }, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "The graph of the expression" }, lines, boxes);
 }

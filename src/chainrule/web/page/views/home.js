@@ -9,7 +9,7 @@ import { stateBadge } from "./runs.js";
 const card = (glyph, title, text, action) => [h("span.glyph", { "aria-hidden": "true" }, glyph), h("h2", title), h("p.soft", text), h("span.more", action, " →")];
 
 export async function render(place) {
-  const here = h("section"), wrong = h("div");
+  const here = h("section"), also = h("section"), wrong = h("div");
   const train = async (event) => {
     const button = event.currentTarget;
     button.disabled = true;
@@ -31,9 +31,15 @@ export async function render(place) {
         "What it expects at every token, where each head looks, and when it makes up its mind.", "Open the microscope")),
       h("a.card.way", { href: "/calculus", data: { link: "" } }, card("∂", "Start from one number and its gradient",
         "Write an expression, step through its graph forward and backward, and see that every gradient is right.", "Open the calculus"))),
-    wrong, here);
+    h("p", "New to all this? ", h("a", { href: "/lessons", data: { link: "" } }, "Twenty lessons"), " lead from one number to a model that follows preferences."),
+    wrong, here, also);
   place.classList.add("stack-large");
-  const found = await ask("/api/runs");
+  const [found, models, { corpora }] = await Promise.all([ask("/api/runs"), ask("/api/models"), ask("/api/train")]);
+  const imported = models.filter((each) => !each.steps.length);
+  replace(also, h("div.grid2",
+    h("section.card.stack", h("h2", "Imported models"), imported.length ? h("div.row", imported.slice(0, 8).map((each) => h("a.chip", { href: `/microscope?run=${encodeURIComponent(each.name)}`, data: { link: "" } }, each.name)))
+      : h("p.soft", "None yet: put a directory of Hugging Face or a .gguf file into ", h("code", `${found.folder}/`), ", and it can be looked at.")),
+    h("section.card.stack", h("h2", "Texts to train on"), h("div.row", corpora.map((each) => h("a.chip", { href: `/runs/new?data=${encodeURIComponent(each.name)}&budget=120`, data: { link: "" }, title: each.about }, each.name))))));
   if (found.runs.length) {
     replace(here, h("div.card.stack", h("div.row.between", h("h2", "Your runs"), h("a", { href: "/runs", data: { link: "" } }, `All ${found.runs.length}`)),
       h("div.scroll", h("table.plain", h("tbody", found.runs.slice(0, 4).map((run) => h("tr", h("td", h("a", { href: `/runs/${run.name}`, data: { link: "" } }, h("b", run.name))), h("td", stateBadge(run.state)), h("td.wide", run.family),

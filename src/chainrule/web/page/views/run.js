@@ -1,29 +1,31 @@
 // One run: curves while it trains, samples over time, the doctor's findings, its settings.
 
-import { ask } from "../lib/api.js";
+import { ask, follow } from "../lib/api.js";
 import { chart } from "../lib/chart.js";
 import { count, h, number, replace } from "../lib/dom.js";
 import { findingList } from "../lib/findings.js";
 import { asPython, heading, permalink, problem, toast, work } from "../lib/parts.js";
+import { replayCard } from "./replay.js";
 import { clock, stateBadge } from "./runs.js";
 
 const address = (name) => name.split("/").map(encodeURIComponent).join("/");
 
-export async function renderRun(place, name) {
+export async function renderRun(place, name, params) {
   const whole = await ask(`/api/runs/${address(name)}`);
   document.title = `${name} · Chainrule Studio`;
-  const state = h("span.row"), actions = h("span.row"), facts = h("div.facts"), samples = h("div"), findings = h("div"), output = h("div"), settings = h("div");
-  const loss = chart("Loss", { height: 330 }), lr = chart("Learning rate", { height: 190 }), norm = chart("Gradient norm", { height: 190, log: true }), ratio = chart("Update ratio of each matrix", { height: 190, log: true });
+  const state = h("span.row"), actions = h("span.row"), facts = h("div.facts"), samples = h("div"), findings = h("div"), output = h("div"), wrong = h("div"), settings = h("div");
+  const loss = chart("Loss", { height: 330 }), lr = chart("Learning rate", { height: 190 }), norm = chart("Gradient norm", { height: 190, log: true }), ratio = chart("Update ratio of each matrix", { height: 190, log: true }), speed = chart("Speed", { height: 190 });
   let python = whole.python, seen = null, picked = null, was = null;
   const examined = h("div");
   replace(place,
     heading(h("span", name), null, actions, permalink(), asPython(() => python)),
     h("div.row", state, whole.family && h("span.badge", whole.family), h("a.chip", { href: "/runs", data: { link: "" } }, "All runs")),
-    facts, output,
+    wrong, facts, output,
     h("section.card", loss.root),
-    h("div.grid3", h("section.card", norm.root), h("section.card", lr.root), h("section.card", ratio.root)),
+    h("div.grid2", h("section.card", norm.root), h("section.card", ratio.root), h("section.card", lr.root), h("section.card", speed.root)),
     h("div.grid2", h("section.card.stack", h("h2", "What it writes"), samples),
-      h("section.card.stack", h("div.row.between", h("h2", "What the doctor says"), h("button", { onclick: examine }, "Examine the newest checkpoint")), findings, examined)),
+      h("section.card.stack", h("div.row.between", h("h2", "What the doctor says"), h("button.live", { onclick: examine }, "Examine the newest checkpoint")), findings, examined)),
+    whole.parameters ? replayCard(name, params) : null,
     h("details.card.derivation", h("summary", h("h2", "Settings")), settings));
   drawSettings(whole);
 
@@ -42,21 +44,22 @@ export async function renderRun(place, name) {
   async function act(path, said) {
     try {
       await ask(`/api/${path}/${address(name)}`, { body: {} });
+      replace(wrong);
       toast(said);
     } catch (error) {
-      toast(error.message);
+      replace(wrong, problem(error));
     }
   }
 
   function draw(now) {
     const alive = now.running || now.process?.alive;
-    const failed = now.process && !now.process.alive && now.process.code && now.process.code !== 130;
-    const label = alive ? (now.step ? "running" : "starting") : failed ? "failed" : whole.state === "running" || whole.state === "starting" ? "ended" : whole.state;
+    const failed = Boolean(now.process?.problem), gone = !now.there && !alive && !failed;
+    const label = alive ? (now.step ? "running" : "starting") : gone ? "deleted" : failed ? "failed" : whole.state === "running" || whole.state === "starting" ? "ended" : whole.state;
     replace(state, stateBadge(label));
     replace(actions, alive ? (now.process?.alive ? h("button", { onclick: () => act("stop", "Stopping: it saves itself first") }, "Stop") : null)
-      : now.there && whole.state !== "empty" ? h("button", { onclick: () => act("resume", "Resuming from the newest checkpoint") }, "Resume") : null);
-    if (whole.writes) actions.append(h("a.button", { href: `/playground?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Let it write"));
-    if (whole.reads) actions.append(h("a.button.main", { href: `/microscope?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Look inside"));
+      : now.there && !["empty", "finished"].includes(whole.state) ? h("button", { onclick: () => act("resume", "Resuming from the newest checkpoint") }, "Resume") : null);
+    if (whole.reads && !gone) actions.append(h("a.button", { href: `/playground?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Playground"));
+    if (whole.reads && !gone) actions.append(h("a.button.main", { href: `/microscope?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Look inside"));
     const { curves } = now;
     const last = (key) => curves[key][1].at(-1);
     const fact = (title, value, id, tone = "") => h("div.fact", h("span.small.soft", title), h("b", { class: tone, data: { fact: id, value: String(value.exact) } }, value.text));
@@ -70,12 +73,13 @@ export async function renderRun(place, name) {
     loss.draw([line("loss", 0, "single steps", { faint: true }), line("smooth", 0, "training"), line("validation", 1, "validation", { dots: true })]);
     lr.draw([line("lr", 2, "learning rate")]);
     norm.draw([line("norm", 3, "gradient norm")]);
+    speed.draw([line("speed", 5, `${now.unit}/s`)]);
     ratio.draw(Object.entries(now.ratios).filter(([key]) => key.endsWith("weight")).map(([key, [steps, values]], i) => ({ name: key, steps, values, color: i % 8 })));
     drawSamples(now.samples);
     replace(findings, now.findings.length ? findingList([...now.findings].reverse()) : h("p.soft", "Nothing to remark so far."));
-    const silent = !now.there;
-    replace(output, (failed || (silent && now.process)) && now.process.lines.length
-      ? h("div.stack", failed && problem(new Error(now.process.lines.filter((text) => text.includes("error:")).at(-1) ?? `it ended with exit code ${now.process.code}`)), h("pre.code", now.process.lines.slice(-12).join("\n"))) : null);
+    replace(output, gone ? problem(new Error(`run ${name}: is no longer in the directory of the Studio (it was deleted or moved: see all runs)`))
+      : failed ? problem(new Error(now.process.problem))
+        : !now.there && now.process?.lines.length ? h("pre.code", now.process.lines.slice(-12).join("\n")) : null);
     if (was !== null && was !== alive) ask(`/api/runs/${address(name)}`).then((found) => { Object.assign(whole, found); python = found.python; drawSettings(found); if (seen) draw(seen); }, () => {});
     was = alive;
   }
@@ -87,7 +91,5 @@ export async function renderRun(place, name) {
     return replace(samples, h("div.row", list.length > 1 && slider, h("span.badge", `after step ${count(list[at].step)}`)), h("blockquote.sample", list[at].text));
   }
 
-  const stream = new EventSource(`/api/runs/${address(name)}/events`);
-  stream.onmessage = (event) => { seen = JSON.parse(event.data); draw(seen); };
-  return () => stream.close();
+  return follow(`/api/runs/${address(name)}/events`, (now) => { seen = now; draw(seen); });
 }

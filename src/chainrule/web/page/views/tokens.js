@@ -1,4 +1,4 @@
-// Tokens: one text in the pieces of every tokenizer, and BPE merge by merge.
+// Tokens: one text in the pieces of every tokenizer, BPE merge by merge, and the loss mask of a conversation.
 
 import { remember } from "../app.js";
 import { ask, query } from "../lib/api.js";
@@ -7,13 +7,14 @@ import { asPython, heading, permalink, work } from "../lib/parts.js";
 
 function tabs(current) {
   const tab = (name, href) => h("a.chip", { href, data: { link: "" }, "aria-current": current === name ? "page" : null }, name);
-  return h("nav.row", { "aria-label": "Tokens" }, tab("Pieces", "/tokens"), tab("Merges step by step", "/tokens/merges"));
+  return h("nav.row", { "aria-label": "Tokens" }, tab("Pieces", "/tokens"), tab("Merges step by step", "/tokens/merges"), tab("Loss mask", "/tokens/mask"));
 }
 
 export function render(place, { below, params }) {
   if (below === "") return renderPieces(place, params);
   if (below === "merges") return renderMerges(place, params);
-  throw new Error(`/tokens/${below}: there is no such page (the views are /tokens and /tokens/merges)`);
+  if (below === "mask") return renderMask(place, params);
+  throw new Error(`/tokens/${below}: there is no such page (the views are /tokens, /tokens/merges and /tokens/mask)`);
 }
 
 const visible = (piece) => piece.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll(" ", "␣");
@@ -104,6 +105,37 @@ async function renderMerges(place, params) {
     replace(list, h("table.plain", h("thead", h("tr", h("th", "#"), h("th", "pair"), h("th.num", "count"), h("th", "new token"))),
       h("tbody", found.steps.map((each, i) => h("tr", { class: i === step - 1 ? "current" : "", data: { merge: each.pair.join("") } }, h("td", h("button.quiet.tight", { onclick: () => move(i + 1), "aria-label": `Go to merge ${i + 1}` }, i + 1)),
         h("td.mono", visible(each.pair[0]), " + ", visible(each.pair[1])), h("td.num", each.count), h("td.mono", visible(each.pair.join(""))))))));
+  }
+  await load();
+}
+
+async function renderMask(place, params) {
+  const about = await ask("/api/tokens/about");
+  const state = { text: params.get("text") ?? about.talk, size: Number(params.get("size") ?? 1000), window: params.get("window") ? Number(params.get("window")) : null };
+  let found = null;
+  const result = h("div.stack-large");
+  const load = () => {
+    remember(new URLSearchParams(query(state)));
+    return work(result, async ({ onjob }) => {
+      found = await ask(`/api/tokens/mask?${query(state)}`, { onjob });
+      return draw();
+    }, { keep: result.childElementCount > 0 });
+  };
+  const later = debounce(250, load);
+  replace(place, heading("Loss mask", "In a conversation everything is read, and only the answers are learned. Which token is which, as a training sees it:", permalink(), asPython(() => found?.python ?? "")),
+    tabs("Loss mask"),
+    h("div.card.stack", h("label.field", "Conversation: lines that begin with system:, user: or assistant:", h("textarea.mono", { rows: "6", value: state.text, spellcheck: "false", oninput: (event) => { state.text = event.target.value; later(); } })),
+      h("label.field.short", "Window in tokens (empty: long enough)", h("input.mono", { value: state.window ?? "", inputmode: "numeric", size: "8", oninput: (event) => { state.window = Number(event.target.value) || null; later(); } }))),
+    result);
+  place.classList.add("stack-large");
+
+  const kind = (token) => (token.trained ? "learned" : token.reason.startsWith("cut") || token.reason.startsWith("dropped") ? "lost" : token.reason === "given" ? "given" : "frame");
+  function draw() {
+    const legend = [["learned", "learned: an answer, and the mark that ends it"], ["given", "given: only read"], ["frame", "mark of the format"], ...(found.lost ? [["lost", "lost: beyond the window"]] : [])];
+    return [h("section.card.stack", h("div.row", h("span.badge.forward", { data: { trained: String(found.trained) } }, `${found.trained} of ${found.tokens.length} tokens are learned`), found.lost > 0 && h("span.badge.bad", `${found.lost} are lost`), h("span.badge", `window of ${found.window}`)),
+      h("div.pieces.masked", { role: "list", "aria-label": "Tokens of the conversation" }, found.tokens.map((token) => h("span", { class: `piece ${kind(token)}`, role: "listitem", title: `id ${token.id}: ${token.reason}`, data: { id: String(token.id), learned: String(token.trained) } }, visible(token.text)))),
+      h("div.legend.key", legend.map(([name, text]) => h("span", h("span", { class: `piece ${name}`, "aria-hidden": "true" }, "a"), ` ${text}`)))),
+    h("section.card.stack", h("h2", "What is learned"), h("pre.sample", { tabindex: "0" }, found.text))];
   }
   await load();
 }

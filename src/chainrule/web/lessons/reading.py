@@ -1,0 +1,115 @@
+"""The texts of the lessons as blocks for the page.
+
+A lesson is a Markdown file in texts/NUMBER-PART/NUMBER-NAME.md: a heading, a paragraph that says what it is about, and
+then text with formulas ($...$), lists, tables and links into the Studio ([words](/tokens)). Three fences mean more:
+
+    ```widget             a view of the Studio, live; a second line is its caption
+    ```exercise           ask, answer, and perhaps within, hint and why; see exercises.py
+    ```more               derivations: names of docs/derivations to read on
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from chainrule.errors import ConfigError
+from chainrule.suggest import hinted
+from chainrule.web.calculus import derivations
+from chainrule.web.calculus.derivations import Block
+from chainrule.web.lessons.exercises import Exercise
+
+FOLDER = Path(__file__).parent / "texts"
+FILE = re.compile(r"\d+-(?P<name>[a-z-]+)")
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One lesson."""
+
+    name: str
+    part: str
+    title: str
+    about: str
+    blocks: tuple[Block, ...]
+    exercises: tuple[Exercise, ...]
+    derivations: tuple[str, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Lesson:
+        """A lesson from its file."""
+        heading, about, *rest = derivations.blocks(path.read_text(encoding="utf-8"))
+        if heading["kind"] != "heading" or about["kind"] != "paragraph":
+            raise ConfigError(f"{path}: must begin with a heading and a paragraph about it")
+        blocks: list[Block] = []
+        exercises: list[Exercise] = []
+        further: tuple[str, ...] = ()
+        for block in rest:
+            info = block.get("info", "")
+            if info == "widget":
+                address, _, caption = block["text"].partition("\n")
+                blocks.append({"kind": "widget", "path": address, "caption": derivations.inline(caption)})
+            elif info == "exercise":
+                blocks.append({"kind": "exercise", "number": len(exercises)})
+                exercises.append(Exercise.read(block["text"], path))
+                blocks[-1]["ask"] = derivations.inline(exercises[-1].ask)
+            elif info == "more":
+                fields = dict(line.split(": ", 1) for line in block["text"].splitlines())
+                further = tuple(fields["derivations"].split(", "))
+            else:
+                blocks.append(block)
+        words, part = _words(heading), _named(path.parent)
+        return cls(_named(path), part, words, _words(about), tuple(blocks), tuple(exercises), further)
+
+    def line(self) -> dict[str, Any]:
+        """For the list of lessons."""
+        return {
+            "name": self.name,
+            "part": self.part,
+            "title": self.title,
+            "about": self.about,
+            "exercises": len(self.exercises),
+        }
+
+
+@cache
+def lessons() -> dict[str, Lesson]:
+    """All lessons by name, in the order of the path."""
+    found = [Lesson.read(path) for path in sorted(FOLDER.glob("*/*.md"))]
+    return {lesson.name: lesson for lesson in found}
+
+
+def lesson(name: str) -> Lesson:
+    """One of them."""
+    if name not in lessons():
+        rule = hinted("see the list of lessons", name[:80], lessons())
+        raise ConfigError(f"lesson {name[:80]!r}: no such lesson ({rule})")
+    return lessons()[name]
+
+
+def whole(name: str) -> dict[str, Any]:
+    """A lesson for the page, with its neighbors on the path."""
+    found, names = lesson(name), list(lessons())
+    at = names.index(name)
+    return found.line() | {
+        "number": at + 1,
+        "of": len(names),
+        "blocks": found.blocks,
+        "derivations": found.derivations,
+        "before": lessons()[names[at - 1]].line() if at else None,
+        "after": lessons()[names[at + 1]].line() if at + 1 < len(names) else None,
+    }
+
+
+def _named(path: Path) -> str:
+    match = FILE.fullmatch(path.stem)
+    if not match:
+        raise ConfigError(f"{path}: must be named by a number and a word, such as 3-vectors")
+    return match.group("name")
+
+
+def _words(block: Block) -> str:
+    return "".join(part.get("text", "") for part in block["parts"])

@@ -1,0 +1,42 @@
+"""The numbers of the microscope in Python: a program that prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainrule.web.microscope.edits import Change
+from chainrule.web.microscope.reading import Reading
+from chainrule.web.models import Loaded
+
+
+def opening(loaded: Loaded, reading: Reading) -> list[str]:
+    """The lines that load the model and make the ids."""
+    return [
+        "import chainrule as cr",
+        "",
+        f"model, tokenizer = cr.load({str(loaded.path)!r})",
+        *reading.lines(),
+    ]
+
+
+def program(loaded: Loaded, reading: Reading, changes: Sequence[Change]) -> str:
+    """What the page shows at first, and the names of what it shows below."""
+    made = [change.python(loaded, n) for n, change in enumerate(changes, 1)]
+    lines = [*opening(loaded, reading), *(line for before, _ in made for line in before)]
+    if any("np." in edit for _, edit in made):
+        lines[1:1] = ["import numpy as np"]
+    edits = "".join(f"\n    {edit}," for _, edit in made)
+    lines += [
+        f"edits = [{edits}\n]" if edits else "edits = []",
+        "seen = cr.inspect.view(model, ids, edits)",
+        "print(seen.summary())",
+    ]
+    if changes:
+        lines.append("print(cr.inspect.effect(model, ids, edits).kl.tolist())")
+    lines += [
+        "architecture = cr.inspect.architecture(model)",
+        "# also: seen.attention(block)[head], seen.stream_norms, seen.neurons(block), seen.value(call);",
+        "# of an RNN seen.gates(block); cr.inspect.logit_lens(model, ids, edits=edits), cr.inspect.head_scores(model)",
+        "",
+    ]
+    return "\n".join(lines)

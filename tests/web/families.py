@@ -1,0 +1,59 @@
+"""A small run of each family that can be looked at, really trained, and an imported model."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import chainrule as cr
+from chainrule.text.chat.roles import chat_tokenizer
+from tests.web.conftest import TEXT
+
+WIDE = {"n_head": 2, "n_embd": 16, "n_layer": 2, "block_size": 24}
+NARROW = {"n_embd": 8, "n_hidden": 8}
+SIZES: dict[str, dict[str, Any]] = {
+    "gpt": WIDE, "llama": WIDE, "neox": WIDE, "bert": WIDE, "lstm": NARROW, "gru": NARROW, "rnn": NARROW,
+    "ngram": {"block_size": 2}, "mlp": {"block_size": 3, "n_embd": 4, "n_hidden": 8},
+}  # fmt: skip
+WORDS = ("the", "fox", "lazy", "dog", "quick", "brown", "runs", "away")
+TRANSFORMERS = ("gpt", "llama", "neox", "bert")
+SENTENCE = "the quick"
+
+
+def make_families(folder: Path) -> Path:
+    """Runs of all families in a directory; `imported` and `talker` are directories of Hugging Face: the GPT, and one
+    with a chat format."""
+    folder.mkdir(parents=True)
+    text = folder.parent / "fox.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    config = cr.train.TrainConfig(max_steps=3, batch_size=2, warmup=1, save_every=1)
+    for family, sizes in SIZES.items():
+        cr.runs.Run.new(folder / family, str(text), config, family, **sizes).train()
+    pairs = folder.parent / "pairs.tsv"
+    pairs.write_text("".join(f"{a} {b}\t{b} {a}\n" for a in WORDS for b in WORDS), encoding="utf-8")
+    found = cr.tasks.TranslationTask.find(str(pairs))
+    cr.runs.Run.new(folder / "seq2seq", found, config, "seq2seq", **WIDE).train()
+    cr.io.save_pretrained(*cr.load(folder / "gpt"), folder / "imported")
+    with cr.random.seeded(0):
+        tokenizer = chat_tokenizer(cr.text.CharTokenizer.train(TEXT))
+        talker = cr.models.make("gpt", vocab_size=tokenizer.vocab_size, **WIDE | {"block_size": 64})
+    cr.io.save_pretrained(talker, tokenizer, folder / "talker")
+    return folder
+
+
+def arrays(packed: dict[str, Any]) -> Any:
+    return np.frombuffer(base64.b64decode(packed["data"]), np.float32).reshape(packed["shape"])
+
+
+def ran(program: str) -> tuple[dict[str, Any], str]:
+    """The names of a program after it ran, and what it printed."""
+    names: dict[str, Any] = {}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(program, names)
+    return names, printed.getvalue()
