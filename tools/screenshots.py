@@ -57,6 +57,8 @@ DOCS = {
     "scaling": ("light",),
 }
 
+TALL = {"lesson": 1560}  # pixels, where 860 do not show what it is about
+
 
 def train(folder: Path, seconds: int) -> None:
     words = ["train", "gpt", "--budget", str(seconds), "--sample-every", "40", "--watch-every", "25"]
@@ -127,7 +129,15 @@ def main() -> None:
                 other = f"-{theme}" if theme != themes[0] else ""
                 for width in (390, 1440) if asked.all else (1280,):
                     file = to / (f"{name}-{theme}-{width}.png" if asked.all else f"studio-{name}{other}.png")
-                    shoot(browser, url, file, theme, width, 844 if width == 390 else 860, asked.all)
+                    shoot(
+                        browser,
+                        url,
+                        file,
+                        theme,
+                        width,
+                        844 if width == 390 else TALL.get(name, 860),
+                        asked.all,
+                    )
                     print(file)
         browser.close()
 

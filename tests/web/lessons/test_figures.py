@@ -61,3 +61,9 @@ def test_plain_descent_leaves_the_valley_where_the_lesson_says(ask: Any) -> None
 )
 def test_refusals(ask: Any, name: str, asked: dict[str, Any], said: str) -> None:
     assert said in ask(f"/api/figures/{name}", status=400, **asked)["error"]
+
+
+def test_a_query_takes_from_the_key_it_points_at(ask: Any) -> None:
+    weights = list(numbers(ask("/api/figures/mixture", angle=210, length=10)).values())
+    assert sum(weights) == pytest.approx(1) and weights[1] > 0.99
+    assert list(numbers(ask("/api/figures/mixture", length=0)).values()) == pytest.approx([1 / 3] * 3)

@@ -10,6 +10,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.foundations import calculus
+from chainrule.foundations.attention import attend
 from chainrule.foundations.information import entropy
 from chainrule.inspect import maps
 from chainrule.lessons import attention_heads, attention_scores, initialization, learning_rate, recurrence
@@ -200,6 +201,34 @@ def scores(d: float) -> Made:
             "largest weight, divided": found.scaled_peak,
         },
         "python": f"from chainrule.lessons import score_variance\n\nprint(score_variance({size}, draws=2000))\n",
+    }
+
+
+def mixture(angle: float, length: float) -> Made:
+    """A query among three keys, and the mean of their values that it gets."""
+    around = np.deg2rad([90.0, 210.0, 330.0])
+    keys = np.stack([np.cos(around), np.sin(around)], axis=1)
+    query = length * np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
+    output, weights = (found[0] for found in attend(query[None], keys, keys))
+    series = [
+        line("keys, and their values", *keys.T, line=False, size=6, color=0, labels=["k₁", "k₂", "k₃"]),
+        line("a tenth of the query", [0, query[0] / 10], [0, query[1] / 10], color=7, dashed=True, dots=True),
+        line("output", [output[0]], [output[1]], line=False, size=8, color=1),
+    ]
+    program = f"""\
+import numpy as np
+
+from chainrule.foundations.attention import attend
+
+around = np.deg2rad([90.0, 210.0, 330.0])
+keys = np.stack([np.cos(around), np.sin(around)], axis=1)
+query = {length} * np.array([np.cos(np.deg2rad({angle})), np.sin(np.deg2rad({angle}))])
+print(attend(query[None], keys, keys))
+"""
+    return {
+        "plots": [{"x": "", "y": "", "low": -1.4, "high": 1.4, "left": -2.6, "right": 2.6, "series": series}],
+        "numbers": {f"weight of key {i + 1}": weight for i, weight in enumerate(weights)},
+        "python": program,
     }
 
 

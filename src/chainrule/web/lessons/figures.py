@@ -75,6 +75,16 @@ FIGURES = {
         drawings.through_time,
     ),
     "gates": Figure("What gates keep", "Three networks that read the same inputs.", (), drawings.gates),
+    "mixture": Figure(
+        "A query among three keys",
+        "Turn the query toward a key, and that key's value (here the same point) makes up most of the output. "
+        "A longer query is choosier.",
+        (
+            Knob("angle", "direction of the query in degrees", 0, 360, 1, 90),
+            Knob("length", "length of the query", 0, 12, 0.1, 3),
+        ),
+        drawings.mixture,
+    ),
     "scores": Figure(
         "Why scores are divided by √d",
         "The dot product of two random vectors of size d has the variance d. "

@@ -37,10 +37,10 @@ export async function renderLesson(place, name) {
 
 /** A view of the Studio inside this page; its own heading is hidden, and it does not change the address. */
 async function embed(place, path) {
-  const address = new URL(path, "http://studio"), found = view(address.pathname);
+  const [pathname, search] = path.split("?"), found = view(pathname);
   try {
     const module = await moduleOf(found);
-    return await module.render(place, { below: address.pathname.slice(found.path.length).replace(/^\//, ""), params: address.searchParams });
+    return await module.render(place, { below: pathname.slice(found.path.length).replace(/^\//, ""), params: new URLSearchParams(search) });
   } catch (error) {
     replace(place, problem(error));
     return null;
