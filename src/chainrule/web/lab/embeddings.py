@@ -13,6 +13,7 @@ from chainrule.inspect.embedding_space import anisotropy, principal_components
 from chainrule.inspect.embeddings import WordVectors, cosine_table
 from chainrule.models.registry import ALL, WORD_VECTORS
 from chainrule.nn.positions import sinusoidal, wavelengths
+from chainrule.runs.records import environment
 from chainrule.web.jobs import Tell
 from chainrule.web.microscope.looks import packed
 from chainrule.web.models import Loaded, Models
@@ -49,7 +50,7 @@ def of_run(models: Models, name: str, step: int | None, tell: Tell) -> tuple[Wor
     """The vectors of a run, its table of positions if it learned one, and the program that reads them."""
     tell("reading the vectors", None)
     path = models.path(name, step)
-    if cr.runs.environment.read(models.runs.path(name)).get("family") in WORD_VECTORS:
+    if environment.read(models.runs.path(name)).get("family") in WORD_VECTORS:
         program = [f"vectors = WordVectors(*cr.runs.load_vectors({str(path)!r}))"]
         return WordVectors(*cr.runs.load_vectors(path)), None, program
     program = [

@@ -63,7 +63,7 @@ export async function render(place, { params }) {
 
     function show() {
       for (const each of body.children) each.classList.toggle("chosen", each.dataset.row === names[row]);
-      const order = names.map((_, j) => j).sort((a, b) => at(row, b) - at(row, a)).slice(0, 9);
+      const order = names.map((_, j) => j).sort((a, b) => at(row, b) - at(row, a)).filter((j) => at(row, j) > 0).slice(0, 9);
       replace(bars, h("h3", "After ", h("code", rows === 1 ? "anything" : label(row))), h("div.bars", order.map((j) => h("div.chance", { data: { token: names[j], p: String(at(row, j)) } }, h("code", names[j] === "." ? ". (end)" : names[j]), h("span.rail", h("span", { css: { width: `${100 * at(row, j)}%` } })), h("span.num", `${number(100 * at(row, j), 3)} %`)))),
         h("p.small.soft", `Seen ${count(counts.values.slice(row * columns, (row + 1) * columns).reduce((a, b) => a + b, 0))} times.`));
       replace(drawing, rows > 1 ? graph(found, table, row, pick) : h("p.soft", "Without a context there is nothing to connect: choose order 2 or more."));
