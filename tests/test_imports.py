@@ -58,6 +58,18 @@ print(time.process_time() - start)
     assert seconds < 0.2
 
 
+def test_a_server_starts_without_what_trains() -> None:
+    """Which would cost it time and memory."""
+    result = python("""
+import sys
+import chainrule.serve.http.app, chainrule.serve.http.server, chainrule.serve.models
+rooms = ("align", "data", "distributed", "doctor", "inspect", "optim", "scaling", "tasks", "web")
+found = tuple(f"chainrule.{room}" for room in rooms)
+print([name for name in sys.modules if name.startswith(found) or name == "fastapi"])
+""")
+    assert result.stdout.strip() == "[]", result.stdout + result.stderr
+
+
 def test_every_public_name_is_found_on_first_use() -> None:
     result = python("""
 import chainrule

@@ -29,10 +29,11 @@ QUANTIZATION = {"fp32": "F32", "bf16": "BF16", "int8": "Q8_0", "int4": "Q4_0"}
 ARCHITECTURES = {"gpt2": "gpt2", "llama135": "llama"}
 
 
-def find_llama_bench() -> str | None:
+def find_program(name: str) -> str | None:
+    """A program of llama.cpp."""
     home = os.environ.get("CHAINRULE_LLAMA_CPP")
     places = [Path(home, part) for part in (".", "bin", "build/bin")] if home else []
-    return shutil.which("llama-bench", path=os.pathsep.join([*map(str, places), os.environ.get("PATH", "")]))
+    return shutil.which(name, path=os.pathsep.join([*map(str, places), os.environ.get("PATH", "")]))
 
 
 def shapes(model: str) -> dict[str, tuple[int, ...]]:
@@ -121,7 +122,7 @@ class LlamaBench:
 
 def main() -> None:
     args = worker_arguments(__doc__).parse_args()
-    program = find_llama_bench()
+    program = find_program("llama-bench")
     if program is None:
         serve_unavailable("llama.cpp not found (set CHAINRULE_LLAMA_CPP to the folder of llama-bench)")
         return

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 LARGE = 1 << 30
+RETURNED = 1 << 20
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")  # what they tell a process
 
 
@@ -34,13 +35,25 @@ def keep_freed_memory() -> bool:
     By default it returns large arrays to the system, and each step pays for fresh pages. On other systems nothing is
     changed.
     """
+    return _set_malloc({M_MMAP_THRESHOLD: LARGE, M_TRIM_THRESHOLD: LARGE})
+
+
+def return_freed_memory() -> bool:
+    """Tell glibc to return large arrays to the system as soon as they are freed; True if it will.
+
+    By itself it learns to keep them, so that weights that were moved into one block would be there twice.
+    """
+    return _set_malloc({M_MMAP_THRESHOLD: RETURNED, M_TRIM_THRESHOLD: RETURNED})
+
+
+def _set_malloc(options: dict[int, int]) -> bool:
     if sys.platform != "linux":
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # a C library other than glibc
         return False
-    return bool(mallopt(M_MMAP_THRESHOLD, LARGE) and mallopt(M_TRIM_THRESHOLD, LARGE))
+    return all(mallopt(option, value) for option, value in options.items())
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
@@ -81,6 +94,15 @@ def peak_memory() -> int:
     """Peak memory of this process in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def resident_memory() -> int:
+    """Memory that this process has now in bytes; its peak where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return peak_memory()
 
 
 def clock(seconds: float) -> str:

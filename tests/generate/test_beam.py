@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -105,3 +105,15 @@ def test_impossible_searches_are_refused(options: dict[str, Any], message: str) 
 def test_the_first_and_the_last_token_may_stop_it(end: int) -> None:
     (found,) = beam_search(model_of("gpt"), [3], width=V, max_new_tokens=3, stop_tokens=(end,))
     assert end not in found.tokens
+
+
+def test_who_watches_sees_the_texts_that_are_kept() -> None:
+    seen: list[list[tuple[int, ...]]] = []
+    found = beam_search(
+        model_of("gpt"), [3], width=3, n_best=3, max_new_tokens=4,
+        watch=lambda searches: seen.append([text for text, _ in searches[0].live]),
+    )  # fmt: skip
+    assert [{len(text) for text in step} for step in seen] == [{1}, {2}, {3}, {4}]
+    assert {each.tokens for each in found} == {*seen[-1]}
+    for before, after in pairwise(seen):
+        assert {text[:-1] for text in after} <= {*before}

@@ -75,7 +75,6 @@ def test_names_and_ranks_are_those_of_transformers() -> None:
         ({"peft_type": ["LORA"]}, "peft_type is "),
         ({"peft_type": "LORA", "init_lora_weights": False, "use_dora": None, "loftq_config": {}}, "of the layer x.y"),
         ({"peft_type": "LORA"}, "adapter of the layer x.y "),
-        ({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 2}, "peft_type is PREFIX_TUNING for a GPT"),
         ({"peft_type": "PROMPT_TUNING"}, "num_virtual_tokens is missing"),
     ],
 )  # fmt: skip
@@ -113,6 +112,15 @@ def test_both_halves_of_a_pair_must_be_there_and_fit(shapes: dict[str, Any], mes
     with pytest.raises(FormatError, match=message):
         method = peft.foreign_method(model, about, arrays)
         peft.from_files(method.apply(model), method, arrays)
+
+
+def test_a_prefix_is_read_where_it_means_the_same() -> None:
+    about = {"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 2}
+    assert peft.foreign_method(made("gpt"), about, {}) == Prefix(length=2)
+    arrays, _ = peft.to_files(Prefix(length=2).apply(made("gpt")), Prefix(length=2), {}, "base")
+    assert arrays["prompt_embeddings"].shape == (2, 2 * 2 * 16)  # layers, keys and values, width
+    with pytest.raises(FormatError, match=r"for a NeoX \(must be a GPT or a Llama"):
+        peft.foreign_method(made("neox"), about, {})
 
 
 def test_a_prefix_of_another_shape_is_refused() -> None:

@@ -30,6 +30,16 @@ def test_old_tokens_score_as_before(family: str) -> None:
         assert len(np.unique(new, axis=0)) == 4  # and all different
 
 
+@pytest.mark.parametrize("family", ["gpt", "llama", "neox"])
+def test_all_but_the_tables_may_be_those_of_the_model_itself(family: str) -> None:
+    model = tiny(family)
+    grown, copied = (with_tokens(model, 15, added=4, seed=3, shared=shared) for shared in (True, False))
+    theirs = dict(model.named_parameters())
+    for (name, param), (_, other) in zip(grown.named_parameters(), copied.named_parameters(), strict=True):
+        np.testing.assert_array_equal(param.array, other.array)
+        assert (param is theirs[name]) == (len(param.array) != 15), name
+
+
 def test_new_rows_are_a_function_of_the_seed() -> None:
     one, same, other = (
         with_tokens(tiny("neox"), 13, added=2, seed=seed).embedding.weight.numpy() for seed in (1, 1, 2)

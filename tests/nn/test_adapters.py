@@ -182,6 +182,24 @@ def test_a_prefix_of_keys_and_values_of_tokens_is_those_tokens() -> None:
         np.testing.assert_allclose(attention(X[:1, 2:], **options).numpy(), want, rtol=0, atol=1e-6)
 
 
+def test_a_text_begins_behind_the_prefix_of_a_gpt() -> None:
+    """Its keys and values are those of two tokens in every layer: then the text is read as if they stood before it."""
+    cr.seed(4)
+    model = GPT(TINY[GPT]).eval()
+    text = np.array([[7, 2, 5, 1, 3, 4]])
+    want = model(text).numpy()[:, 2:]
+    with cr.capture("*.c_attn.linear") as seen:
+        model(text[:, :2])
+    for i, block in enumerate(model.h):
+        _, k, v = seen[f"h.{i}.attn.c_attn.linear"].value.reshape(2, 3, 2, 4).transpose(1, 2, 0, 3)
+        block.attn.prefix = nn.KeyValuePrefix(2, 2, 4)
+        block.attn.prefix.keys.data[:], block.attn.prefix.values.data[:] = k, v
+    assert model.context == 9 - 2
+    np.testing.assert_allclose(model(text[:, 2:]).numpy(), want, rtol=0, atol=1e-6)
+    with pytest.raises(ShapeError, match="T from 1 to 7"):
+        model(np.zeros((1, 8), int))
+
+
 def test_prefixes_that_do_not_fit_are_refused() -> None:
     attention = nn.MultiHeadAttention(8, 2)
     attention.prefix = nn.KeyValuePrefix(2, 4, 4)

@@ -290,3 +290,23 @@ class TestSeed:
             nn.Linear(2, width)
             weights.append(nn.Linear(4, 4).weight.data)
         np.testing.assert_array_equal(*weights)
+
+
+def test_shared_parameters_are_those_of_the_other_layer() -> None:
+    cr.seed(0)
+    one, other = Model(), Model()
+    other.pair[0].running_mean[...] = 5.0
+    kept = one.heads["a"].weight
+    one.share(other, but=["heads.a.weight"])
+    theirs = dict(other.named_parameters())
+    for name, param in one.named_parameters():
+        assert (param is kept) if name == "heads.a.weight" else (param is theirs[name]), name
+    assert one.tied is one.h[0].fc.weight is other.tied
+    assert (one.pair[0].running_mean == 5.0).all() and one.pair[0].running_mean is not other.pair[
+        0
+    ].running_mean
+    block = one.parameters()  # moves them all: the other layer goes with them
+    block["scale"].array[...] = 7.0
+    assert (other.scale.array == 7.0).all() and other.scale.block is block
+    with pytest.raises(CheckpointError, match="does not fit Model"):
+        one.share(Cell())

@@ -395,3 +395,23 @@ def test_the_kernels_do_the_steps_where_they_can(name: str) -> None:
         optimizer.step()
     assert optimizer.kernels is None
     ALL[name](Parameters([("w", Param(np.ones((0, 3), np.float32)))])).step()
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("name", ALL)
+def test_a_rehearsal_tells_the_next_step_and_changes_nothing(name: str, backend: str) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((300, 500), (7,), (40, 3))]
+    with cr.backend(backend):
+        params = Parameters([(f"w{i}", Param(array)) for i, array in enumerate(arrays)])
+        optimizer = ALL[name](params)
+        for _ in range(2):
+            params.grad[...] = rng.normal(size=params.grad.size)
+            before, state = params.data.copy(), optimizer.state()
+            chunks = list(optimizer.rehearse())
+            assert [start for start, _ in chunks][:3] == [0, CHUNK, 2 * CHUNK]  # never a copy of the whole
+            np.testing.assert_array_equal(params.data, before)
+            assert all(np.array_equal(value, state[key]) for key, value in optimizer.state().items())
+            optimizer.step()
+            moved = np.concatenate([moved for _, moved in chunks])
+            np.testing.assert_array_equal(moved, params.data - before)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import openai
 import pytest
 from openai import OpenAI
+from openai.types import Completion, CreateEmbeddingResponse
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from chainrule.generate import embed
 from tests.serve.conftest import Serving, char_model, serving
@@ -101,3 +104,53 @@ def test_a_key() -> None:
                 with pytest.raises(openai.AuthenticationError):
                     client.models.list()
     guarded.close()
+
+
+CHAT = "/v1/chat/completions"
+TEXTS = {"model": "plain", "prompt": ["abc", "xyz"], "max_tokens": 4, "seed": 1}
+TALK = {"model": "tiny", "messages": ASKED, "max_tokens": 6, "seed": 1}
+SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+BODIES: list[tuple[str, dict[str, Any], Any]] = [
+    ("/v1/completions", TEXTS, Completion),
+    ("/v1/completions", TEXTS | {"n": 2, "logprobs": 5, "stop": ["a"]}, Completion),
+    ("/v1/completions", TEXTS | {"best_of": 2, "temperature": 1.5}, Completion),
+    ("/v1/completions", TEXTS | {"echo": True, "logprobs": 0, "max_tokens": 0}, Completion),
+    (CHAT, TALK, ChatCompletion),
+    (CHAT, TALK | {"n": 3, "logprobs": True, "top_logprobs": 4}, ChatCompletion),
+    (CHAT, TALK | {"response_format": {"type": "json_object"}}, ChatCompletion),
+    (
+        CHAT,
+        TALK | {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}},
+        ChatCompletion,
+    ),
+    ("/v1/embeddings", {"model": "bert", "input": ["the cat", "the dog"]}, CreateEmbeddingResponse),
+]
+EVENTS = {Completion: Completion, ChatCompletion: ChatCompletionChunk}
+
+
+def published(found: dict[str, Any]) -> dict[str, Any]:
+    """An answer without the nulls that OpenAI sends and its published types leave out: the reason of an end that has
+    not come, in events of completions, and the score of a prompt's first token."""
+    for choice in found.get("choices", ()):
+        if found["object"] == "text_completion" and choice["finish_reason"] is None:
+            choice["finish_reason"] = "stop"
+        for name in ("token_logprobs", "top_logprobs") if "text" in choice and choice["logprobs"] else ():
+            values = choice["logprobs"][name]
+            choice["logprobs"][name] = values[1:] if values[:1] == [None] else values
+    return found
+
+
+@pytest.mark.parametrize(("path", "body", "kind"), BODIES)
+def test_every_answer_has_the_published_shape(
+    serving: Serving, path: str, body: dict[str, Any], kind: Any
+) -> None:
+    """By the models of the client, strictly: no value of another type is converted."""
+    kind.model_validate_json(json.dumps(published(serving.post(path, **body))), strict=True)
+    if kind not in EVENTS or "best_of" in body:
+        return
+    more = {"stream": True, "stream_options": {"include_usage": True}}
+    with serving.client.stream("POST", path, json=body | more) as answer:
+        lines = [line.removeprefix("data: ") for line in answer.iter_lines() if line]
+    assert lines.pop() == "[DONE]" and len(lines) > 2
+    for line in lines:
+        EVENTS[kind].model_validate_json(json.dumps(published(json.loads(line))), strict=True)

@@ -83,6 +83,7 @@ METHODS = [
     *((base, LoRA(rank=2, alpha=3.0)) for base in SIZES),
     *((base, LoRA(rank=2, targets=("q", "k", "o", "mlp"), dropout=0.2)) for base in SIZES),
     ("gpt", LoRA(rank=2, targets=("h.*.c_attn",), fused=True)),
+    ("gpt", Prefix(length=3)),
     ("llama", Prefix(length=3)),
     ("gpt", Prompt(length=3)),
     ("llama", Prompt(length=3)),
@@ -176,7 +177,10 @@ def test_we_load_lora_of_peft(folder: Path, tmp_path: Path, base: str, options: 
     assert distance(want, logits(theirs(folder, base))) > 1e-3
 
 
-@pytest.mark.parametrize(("base", "kind"), [("llama", "PrefixTuningConfig"), ("gpt", "PromptTuningConfig")])
+@pytest.mark.parametrize(
+    ("base", "kind"),
+    [("gpt", "PrefixTuningConfig"), ("llama", "PrefixTuningConfig"), ("gpt", "PromptTuningConfig")],
+)
 def test_we_load_prefixes_and_prompts_of_peft(folder: Path, tmp_path: Path, base: str, kind: str) -> None:
     config = getattr(peft, kind)(num_virtual_tokens=4, task_type="CAUSAL_LM")
     torch.manual_seed(0)

@@ -64,6 +64,37 @@ def test_a_checkpoint_of_two_ranks_is_resumed_by_one_and_by_three(text: str, tmp
     assert len(found) == 20 + 5 and np.isfinite(found).all()
 
 
+def pairs(folder: Path) -> str:
+    path = folder / "pairs.tsv"
+    words = ["fox", "dog", "cat", "cow", "hen", "owl", "bee", "ant"]
+    rows = [f"the {a} sees the {b}\tthe {b} is seen by the {a}" for a in words for b in words if a != b]
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+@needs_mpi
+@pytest.mark.parametrize("family", ["lstm", "bert-embedder"])
+def test_what_carries_a_state_or_compares_its_examples_is_shared(
+    family: str, text: str, tmp_path: Path
+) -> None:
+    """The state of a stream goes with its row, also into a checkpoint that another number of ranks resumes."""
+    small = ("--n-layer", "1", "--n-embd", "16", "--dropout", "0", "--schedule", "constant", "--warmup", "0")
+    data = text if family == "lstm" else pairs(tmp_path)
+    sizes = ("--n-hidden", "12", "--block-size", "8") if family == "lstm" else ("--n-head", "2")
+    words = ("train", family, data, *small, *sizes, *SETTINGS, "--out")
+    main([*words, str(tmp_path / "one")])
+    for name in ("first", "second"):
+        done = together(2, "-m", "chainrule.cli", *words, str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(losses(tmp_path / "first"), losses(tmp_path / "one"), rtol=1e-4, atol=1e-6)
+    assert losses(tmp_path / "first") == losses(tmp_path / "second")
+    longer = ("train", family, "--max-steps", "16", "--resume")
+    main([*longer, str(tmp_path / "first")])
+    done = together(3, "-m", "chainrule.cli", *longer, str(tmp_path / "one"))
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(losses(tmp_path / "first"), losses(tmp_path / "one"), rtol=1e-4, atol=1e-6)
+
+
 @needs_mpi
 def test_dropout_and_microbatches_do_not_depend_on_who_computes_them(text: str, tmp_path: Path) -> None:
     more = (*SIZES, *SETTINGS, "--dropout", "0.2")
@@ -196,7 +227,10 @@ def test_a_sharded_optimizer_changes_no_bit_and_is_resumed_without_by_any_number
     ("words", "said"),
     [
         (("train", "gpt", "nope.txt"), "error: nope.txt: no such file"),
-        (("train", "lstm", "pydoc", "--max-steps", "2"), "LSTMLM with 2 ranks"),
+        (
+            ("align", "ppo", "runs/x", "prompts.txt"),
+            "align ppo: started as several processes (must be one: one decoder",
+        ),
         (("train", "word2vec", "pydoc", "--epochs", "1"), "SkipGram with 2 ranks"),
         (("sample", "runs/x"), "started as several processes"),
     ],

@@ -21,7 +21,7 @@ def test_every_model_is_an_ordinary_run(tmp_path: Path) -> None:
     study = Study(tmp_path / "study", PLAN, CORPUS)
     assert study.plan.config.vocab_size == len(set(CORPUS.text))  # not that of the plan: the text decides
     told: list[Measured | str] = []
-    found = study.run(jobs=1, tell=told.append)
+    found = study.run(workers=1, tell=told.append)
     assert len(found) == len(study.items()) == 2 * len(study.plan.models)
     assert told == found
     for row in found:
@@ -31,7 +31,7 @@ def test_every_model_is_an_ordinary_run(tmp_path: Path) -> None:
     runs = Runs.read(tmp_path / "study" / TABLE, {"loss": "loss", "params": "params", "tokens": "tokens"})
     assert runs.loss.tolist() == [row.loss for row in found]
 
-    again = Study(tmp_path / "study", PLAN, CORPUS).run(jobs=1)  # nothing is trained again
+    again = Study(tmp_path / "study", PLAN, CORPUS).run(workers=1)  # nothing is trained again
     assert [row.loss for row in again] == [row.loss for row in found]
     assert [row.seconds for row in again] == [row.seconds for row in found]
 

@@ -14,8 +14,9 @@ import pytest
 
 import chainrule as cr
 from chainrule.random import seeded
+from chainrule.serve.http.address import bound
 from chainrule.serve.http.app import create_app
-from chainrule.serve.http.server import Uvicorn, bound
+from chainrule.serve.http.server import Uvicorn
 from chainrule.serve.models import Models, Served
 from chainrule.text import CharTokenizer, WordPieceTokenizer
 from chainrule.text.chat.roles import chat_tokenizer
@@ -96,8 +97,8 @@ def serving() -> Iterator[Serving]:
     words = WordPieceTokenizer.train("the cat sat on the mat and the dog", 60)
     bert = cr.models.make("bert", n_layer=1, n_head=2, n_embd=16, vocab_size=words.vocab_size)
     models = [
-        char_model(slots=4, queue=12),
-        Served("plain", writing_model(plain.vocab_size, 64, seed=2), plain, slots=2, queue=2),
+        char_model(slots=4, queue=24),
+        Served("plain", writing_model(plain.vocab_size, 64, seed=2), plain, slots=2, queue=4),
         Served("bert", bert, words, queue=4),
     ]
     found = Serving(models)

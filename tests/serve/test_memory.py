@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import chainrule as cr
 from chainrule import native
 from chainrule.errors import ConfigError
 from chainrule.serve.memory import Memory
@@ -46,6 +47,14 @@ def test_a_draft_has_its_share_of_the_memory() -> None:
 def test_a_model_or_draft_that_cannot_go_back_is_refused(model: str, draft: str) -> None:
     with pytest.raises(ConfigError, match=r"must be (for )?a transformer"):
         Served("x", model_of(model), char_model().tokenizer, cache_memory=1 << 20, draft=model_of(draft))
+
+
+def test_a_draft_that_does_not_write_is_refused() -> None:
+    bert = cr.models.make("bert", n_layer=1, n_head=2, n_embd=16, vocab_size=10)
+    with pytest.raises(
+        ConfigError, match=r"^serve: a draft that is a BERTPretraining \(must be a language model"
+    ):
+        char_model(draft=bert)
 
 
 def test_a_text_that_never_fits_the_memory_is_refused_at_once() -> None:

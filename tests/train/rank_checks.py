@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import chainrule as cr
-from chainrule.data import Batches
+from chainrule.data import Batches, Streams
+from chainrule.data.batches.labeled import Twins
 from chainrule.distributed import exchange, world
 from chainrule.distributed.communicator import LINE
 from chainrule.errors import ChainruleError
@@ -61,6 +62,36 @@ def trainer(
     else:
         assert isinstance(step.share, RankShare) and len(step.share.exchange.cut) > 3
         step.share.overlap = overlap
+    return made
+
+
+class Twinned:
+    """Seven texts with their partners; one does not count."""
+
+    tokens = 7
+
+    def batch(self, step: int) -> tuple[Any, Any]:
+        rng = np.random.default_rng(step)
+        ids, partners = rng.integers(1, 12, size=(2, 7, 6))
+        targets = np.zeros(7, int)
+        targets[2] = IGNORE
+        return Twins(ids, np.ones((7, 6), bool), partners, np.ones((7, 6), bool)), targets
+
+
+def other(family: str, *, alone: bool = False, rows: int = 7, **options: Any) -> Trainer:
+    """A trainer of a recurrent model, or of one whose examples are compared with each other."""
+    cr.seed(1)
+    if family == "bert-embedder":
+        model = make(family, n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=12, dropout=0.0)
+        batches: Any = Twinned()
+    else:
+        model = make(family, n_layer=2, n_embd=8, n_hidden=12, block_size=8, vocab_size=12)
+        batches = Streams(IDS, batch_size=rows, block_size=8, seed=0)
+    config = TrainConfig(**{"max_steps": 5, "batch_size": rows, "warmup": 0, "lr": 1e-2} | options)
+    made = Trainer(model, batches, [batches.batch(n) for n in range(100, 103)], config)
+    if alone:
+        made.gradient.share = Share(model)
+        made.gradient.optimizer = made.gradient.share.optimizer(config)
     return made
 
 
@@ -142,6 +173,31 @@ def fewer_rows_than_ranks() -> None:
     for made in many:
         np.testing.assert_allclose(steps(made), expected, rtol=2e-5)
         same_everywhere(weights(made))
+
+
+def carried_state() -> None:
+    """A recurrent model gives the losses of one process, and every rank has the state of all rows."""
+    for family, more in (("lstm", {}), ("gru", {"accumulate": 2}), ("rnn", {"rows": world().size - 1})):
+        one, many = other(family, alone=True, **more), other(family, **more)
+        np.testing.assert_allclose(steps(many), steps(one), rtol=2e-5)
+        np.testing.assert_allclose(weights(many), weights(one), atol=2e-5)
+        for found, expected in zip(many.step.state, one.step.state, strict=True):
+            for mine, whole in zip(found, expected, strict=True):
+                np.testing.assert_allclose(mine, whole, atol=2e-5)
+                same_everywhere(mine)
+
+
+def compared() -> None:
+    """Examples are compared with those of all ranks: the loss and the update are those of one process."""
+    one, many = other("bert-embedder", alone=True), other("bert-embedder")
+    np.testing.assert_allclose(steps(many, 1), steps(one, 1), rtol=1e-5)
+    grads = [made.model.parameters().grad for made in (many, one)]
+    np.testing.assert_allclose(*grads, atol=1e-6)  # of biases of keys it is 0 but for rounding
+    np.testing.assert_allclose(steps(many, 4), steps(one, 4), rtol=1e-4)
+    same_everywhere(weights(many))
+    again, cut = other("bert-embedder"), other("bert-embedder", shard_optimizer=True)
+    assert steps(again) == steps(cut)
+    np.testing.assert_array_equal(weights(again), weights(many))
 
 
 def clipping() -> None:
@@ -233,8 +289,8 @@ def whole_run() -> None:
 
 
 CHECKS = (
-    overlap, recompute, sharded, sharding_changes, token_weighted, fewer_rows_than_ranks, clipping, running_mean,
-    loss_scale, on_nan, doctor, whole_run,
+    overlap, recompute, sharded, sharding_changes, token_weighted, fewer_rows_than_ranks, carried_state,
+    compared, clipping, running_mean, loss_scale, on_nan, doctor, whole_run,
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from chainrule.errors import ConfigError
 from chainrule.models import make
-from chainrule.train.share import check_ranks
+from chainrule.train.share import check_alone
 from tests.distributed.test_communicator import needs_mpi
 from tests.distributed.together import together
 from tests.train.rank_checks import CHECKS
@@ -33,5 +33,6 @@ def test_ranks_agree(name: str, found: list[dict[str, str]]) -> None:
 
 def test_what_cannot_be_shared_is_refused() -> None:
     model = make("gru", n_layer=1, n_embd=8, n_hidden=12, block_size=8, vocab_size=11)
-    with pytest.raises(ConfigError, match=r"GRULM with 4 ranks .*one process: it carries a state"):
-        check_ranks(model, 4)
+    check_alone(model, 1, "")
+    with pytest.raises(ConfigError, match=r"GRULM with 4 ranks .*one process, whose threads .*: because"):
+        check_alone(model, 4, "because")

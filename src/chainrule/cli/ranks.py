@@ -19,6 +19,9 @@ POOLED = (
     "ladder",
     "scale run",
 )  # whose items they can share out
+ALONE = {
+    "align ppo": "one decoder writes all answers, and its threads use all cores: start it without mpiexec"
+}
 HEARD = 1.0  # seconds for `mpiexec` to pass on what a rank has said: an abort loses what it still holds
 
 
@@ -28,6 +31,8 @@ def together(name: str) -> None:
         return
     if rank():
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if name in ALONE:
+        raise ConfigError(f"{name}: started as several processes (must be one: {ALONE[name]})")
     if name.split()[0] not in SHARED and name not in POOLED:
         rule = f"must be one process: only {', '.join((*SHARED, *POOLED))} can be shared"
         raise ConfigError(f"{name}: started as several processes ({rule})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from chainrule.autograd import Parameters
 from chainrule.autograd.types import Array
 from chainrule.optim import Optimizer
+from chainrule.optim.optimizer import CHUNK
 
 
 @dataclass(frozen=True)
@@ -37,31 +39,41 @@ def parameters(
     params: Parameters, optimizer: Optimizer | None = None, lr: float | None = None
 ) -> list[ParameterReport]:
     """Every trainable parameter with the gradient it holds now, tied ones once."""
-    moved = trial_step(optimizer, lr) if optimizer else {}
+    moved = update_norms(optimizer, lr) if optimizer else {}
     reports, known = [], set()
     for name, param in params.items():
         if param.requires_grad and id(param) not in known:
             known.add(id(param))
             grad = 0.0 if param.grad is None else norm(param.grad)
-            update = norm(moved[name]) if optimizer else None
-            reports.append(ParameterReport(name, param.shape, norm(param.array), grad, update))
+            reports.append(ParameterReport(name, param.shape, norm(param.array), grad, moved.get(id(param))))
     return reports
 
 
-def trial_step(optimizer: Optimizer, lr: float | None = None) -> dict[str, Array]:
-    """By how much the next step would move each parameter that learns; the step is taken and undone."""
-    params = optimizer.params
-    learning = params.data[: params.grad.size]  # what is frozen comes behind, and may be most of the model
-    values, steps = learning.copy(), optimizer.steps
-    arrays = {slot: array.copy() for slot, array in optimizer.arrays.items()}
+def update_norms(optimizer: Optimizer, lr: float | None = None) -> dict[int, float]:
+    """How far the next step would move each parameter that learns, by `id`: chunk by chunk, without a second copy."""
+    starts = optimizer.params.offsets
+    learning = {id(param): param.size for _, param in optimizer.params.items() if param.requires_grad}
+    places = sorted((starts[key], starts[key] + size, key) for key, size in learning.items())
+    squares, at = dict.fromkeys(learning, 0.0), 0
     with np.errstate(all="ignore"):
-        optimizer.step(lr)
-        moved = learning - values
-    learning[...] = values
-    params.changed()
-    optimizer.steps = steps
-    for slot, array in arrays.items():
-        optimizer.arrays[slot][...] = array
+        for start, moved in optimizer.rehearse(lr):  # in the order of their places
+            while places[at][1] <= start:
+                at += 1
+            for first, end, key in places[at:]:
+                if first >= start + moved.size:
+                    break
+                part = moved[max(first - start, 0) : end - start]
+                squares[key] += float(np.square(part, dtype=np.float64).sum())
+    return {key: math.sqrt(total) for key, total in squares.items()}
+
+
+def trial_step(optimizer: Optimizer, lr: float | None = None) -> dict[str, Array]:
+    """By how much the next step would move each parameter that learns; nothing is changed."""
+    params = optimizer.params
+    moved = np.zeros(params.grad.size, params.grad.dtype)
+    with np.errstate(all="ignore"):
+        for first, change in optimizer.rehearse(lr):
+            moved[first : first + change.size] = change
     start = params.offsets
     return {
         name: moved[start[id(p)] : start[id(p)] + p.size].reshape(p.shape)
@@ -71,5 +83,7 @@ def trial_step(optimizer: Optimizer, lr: float | None = None) -> dict[str, Array
 
 
 def norm(x: Array) -> float:
-    """√(Σ x²), summed in float64."""
-    return float(np.sqrt(np.square(x, dtype=np.float64).sum()))
+    """√(Σ x²), summed in float64, a chunk at a time: of a large matrix a copy of twice its size would be made."""
+    flat = np.ravel(x)
+    chunks = (flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK))
+    return math.sqrt(sum(float(np.square(chunk, dtype=np.float64).sum()) for chunk in chunks))

@@ -41,13 +41,6 @@ def let_go() -> None:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def is_mapped(array: npt.NDArray[Any]) -> bool:
-    """True for a view of a mapped file."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return isinstance(array.base, memoryview)
-
-
 def widen_bf16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
     """bfloat16 is the upper half of a float32."""
     return (bits.astype(np.uint32) << 16).view(np.float32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,8 +11,8 @@ import numpy as np
 
 from chainrule.autograd.stored import StoredParam
 from chainrule.errors import FormatError
-from chainrule.io.binary import is_mapped, let_go
-from chainrule.io.lazy import FLOAT32, Arrays, Matrix, later
+from chainrule.io.binary import let_go
+from chainrule.io.lazy import FLOAT32, Arrays, Lazy, Matrix, later
 from chainrule.models import LanguageModel, Model
 from chainrule.nn.init import stored_parameters, unfilled
 from chainrule.text import Tokenizer
@@ -36,7 +38,11 @@ class Opened(NamedTuple):
         """The model with its values, in evaluation mode."""
         with unfilled():
             model = type(self.model)(self.model.config)
-        model.load(self.arrays)
+        for name, array in model.arrays().items():
+            array[...] = self.arrays[name]
+            let_go()  # of what is read twice as much would be in memory
+        for _, param in model.named_parameters():
+            param.version += 1
         return model.eval()
 
     def to_decode(self) -> Model:
@@ -46,13 +52,28 @@ class Opened(NamedTuple):
             return self.load()
         with stored_parameters():
             model = type(self.model)(self.model.config)
-        for name, param in model.named_parameters():
-            assert isinstance(param, StoredParam)
-            param.read = partial(_read, name, self.arrays[name])
-        for path, layer in model.named_layers():
-            for name in layer.buffers:
-                setattr(layer, name, np.array(self.arrays[f"{path}.{name}".lstrip(".")]))
+        attach(model, self.arrays)
         return model.eval()
+
+
+def attach(model: Model, arrays: Mapping[str, Matrix]) -> None:
+    """The stored parameters of a model read their values from arrays, by name; buffers are read now."""
+    for name, param in model.named_parameters():
+        assert isinstance(param, StoredParam)
+        param.read = partial(_read, name, arrays[name])
+    for path, layer in model.named_layers():
+        for name in layer.buffers:
+            setattr(layer, name, np.array(arrays[f"{path}.{name}".lstrip(".")]))
+
+
+def lazy_arrays(model: Model) -> Arrays:
+    """The arrays of a model by name; those that are in a file are read when they are used."""
+    if not is_stored(model):
+        return model.arrays()
+    stored: Any = {
+        name: Lazy(param.shape, partial(getattr, param, "array")) for name, param in model.named_parameters()
+    }
+    return stored | dict(model.named_buffers())
 
 
 def is_stored(model: Model) -> bool:
@@ -61,16 +82,17 @@ def is_stored(model: Model) -> bool:
 
 
 def _read(name: str, array: Matrix) -> Matrix:
-    """The values in memory of their own; the file they come from leaves it."""
-    found = finite(name, np.asarray(array, FLOAT32))
-    found = found.copy() if is_mapped(found) else found
-    let_go()
+    """The values, in the mapped file if they are there as they should be: it leaves memory when the array does."""
+    found = finite(name, np.asarray(array, FLOAT32)).view()
+    weakref.finalize(found, let_go).atexit = False
     return found
 
 
 def finite(name: str, array: Matrix) -> Matrix:
-    """The array, if all of it is finite"""
-    if array.size and not np.isfinite([array.min(), array.max()]).all():  # needs no memory, unlike counting
+    """The array, if all of it is finite; its sum says so in one pass and without memory, unless it overflows"""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()
+    if not np.isfinite(total) and not np.isfinite([array.min(), array.max()]).all():
         wrong = array.size - np.count_nonzero(np.isfinite(array))
         rule = "must be none: get the file again, or earlier weights of its training"
         raise FormatError(f"{name}: {wrong:,} of {array.size:,} values are NaN or infinite ({rule})")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SLOWER = 10  # times, of the remedy that is nothing but a lower rate
+OFTENER = (
+    5  # times early stopping looks at the old task, while its rate rises: else the first look comes too late
+)
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,13 @@ def ways(config: TrainConfig, keeping: Keeping, rank: int) -> dict[str, tuple[Me
     """All weights without a remedy, with each of those in `keeping`, and LoRA."""
     plain = Keeping(general=keeping.general)
     slow = replace(config, lr=config.lr / SLOWER)
+    often = max(1, config.eval_every // OFTENER)
+    careful = replace(config, eval_every=often, warmup=max(config.warmup, config.max_steps // 2))
     old = keeping.replay or keeping.general
     return {
         "full": (Full(), config, plain),
         "lower rate": (Full(), slow, plain),
-        "early stopping": (Full(), config, replace(plain, tolerance=keeping.tolerance)),
+        "early stopping": (Full(), careful, replace(plain, tolerance=keeping.tolerance)),
         "pull": (Full(), config, replace(plain, pull=keeping.pull)),
         "replay": (Full(), config, replace(plain, replay=old, replay_share=keeping.replay_share)),
         "lora": (LoRA(rank=rank), config, plain),
@@ -72,15 +77,14 @@ def compare(
     console: Console | None = None,
 ) -> Iterator[Outcome]:
     """Tune the base in each way, each a run in `folder`; runs that are there are resumed, or read if they are done."""
-    start = Start.open(base)
-    family, task = tuning_task(start.model, data)
+    family, task = tuning_task(Start.open(base).model, data)
     for name, (method, settings, kept) in ways(config, keeping, rank).items():
         tell(name)
         place = folder / name.replace(" ", "-")
         run = (
             Run.resume(place)
             if RunFolder(place).saved()
-            else Run.new(place, data, settings, family, None, start, task=task, method=method, keeping=kept)
+            else Run.new(place, data, settings, family, None, base, task=task, method=method, keeping=kept)
         )
         if run.trainer.general is None:
             rule = "must have a run of its own with its data, or give --general FILE"

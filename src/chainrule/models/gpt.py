@@ -153,11 +153,22 @@ class GPT(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.wte
 
+    @property
+    def context(self) -> int:
+        return super().context - self.prefix_length
+
+    @property
+    def prefix_length(self) -> int:
+        """Positions that a prefix of keys and values takes: as in front of a text, the first ones."""
+        prefix: KeyValuePrefix | None = getattr(self.h[0].attn, "prefix", None)
+        return 0 if prefix is None else prefix.length
+
     def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         hidden, texts = self.wte(self.checked(ids)), self.texts_of(segments)
         positions = np.arange(hidden.shape[1]) if texts is None else texts.positions
-        hidden = hidden + self.wpe(positions)  # (B, T, C) + (T, C), or (B, T, C) with texts apart
+        # (B, T, C) + (T, C), or (B, T, C) with texts apart
+        hidden = hidden + self.wpe(positions + self.prefix_length)
         for block in self.h:
             hidden = self.through(block, hidden, *([] if texts is None else [texts]))
         return self.ln_f(self.of_tokens(hidden))

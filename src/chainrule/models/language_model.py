@@ -95,7 +95,7 @@ class TransformerLM(LanguageModel):
 
         Inputs may be a tuple of ids (B, T) and the segments (B, T) of texts that do not see each other.
         """
-        return self.cross_entropy(self._read(inputs), targets)
+        return self.cross_entropy(self.hidden(*arguments(inputs)), targets)
 
     def cross_entropy(self, hidden: Tensor, targets: Array, *, reduction: str = "mean") -> Tensor:
         """hidden (B, T, C), targets (B, T) -> their negative log-likelihood, 0 where they do not count
@@ -109,11 +109,14 @@ class TransformerLM(LanguageModel):
             return ops.linear_cross_entropy(hidden, head.table(), own, row_ids=head.tokens, **options)
         return ops.linear_cross_entropy(hidden, head.weight, **options)
 
-    def _read(self, inputs: Any) -> Tensor:
-        return self.hidden(*inputs) if isinstance(inputs, tuple) else self.hidden(inputs)
-
     def logprobs(self, inputs: Any, targets: Array, *, temperature: float = 1.0) -> Tensor:
-        return -self.cross_entropy(tempered(self._read(inputs), temperature), targets, reduction="none")
+        hidden = self.hidden(*arguments(inputs))
+        return -self.cross_entropy(tempered(hidden, temperature), targets, reduction="none")
+
+
+def arguments(inputs: Any) -> tuple[Any, ...]:
+    """ids, or a tuple of ids and segments, as arguments."""
+    return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def tempered(x: Tensor, temperature: float) -> Tensor:

@@ -34,9 +34,22 @@ def cut(rows: Any, count: int) -> Iterator[Any]:
     >>> [rows.tolist() for rows in cut(np.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
-    size = row_count(rows)
-    for part in np.array_split(np.arange(size), min(count, size)):
+    for part in _groups(row_count(rows), count):
         yield take(rows, slice(part[0], part[-1] + 1))
+
+
+def _groups(size: int, count: int) -> list[Array]:
+    return np.array_split(np.arange(size), min(count, size))
+
+
+def rows_of(size: int, count: int, share: tuple[int, int]) -> Array:
+    """Which of `size` rows are in every n-th of `count` groups from the i-th on, for a `share` (i, n).
+
+    >>> rows_of(5, 4, (1, 2)).tolist()
+    [2, 4]
+    """
+    first, every = share
+    return np.concatenate([np.arange(0), *_groups(size, count)[first::every]])
 
 
 def row_count(rows: Any) -> int:

@@ -119,7 +119,7 @@ class Model(Layer):
         return next(filter(None, of_config), None)
 
     divisible = True
-    """A batch may be split into microbatches: its loss is made of theirs."""
+    """A batch may be split into microbatches: its loss is made of theirs. If not there are `to_compare`, `compared`."""
     recompute = False
     """Keep only the input of each block and recompute the rest in backward."""
 
@@ -158,6 +158,14 @@ class Model(Layer):
     def losses(self, inputs: Any, targets: Array) -> tuple[Tensor, ...]:
         """The parts of the loss, each a mean over as many targets as `counts` says."""
         return (self.loss(inputs, targets),)
+
+    def to_compare(self, inputs: Any) -> tuple[Tensor, ...]:
+        """By what examples are compared with all others of a batch: tensors with a row for each, made of it alone."""
+        raise NotImplementedError
+
+    def compared(self, vectors: tuple[Tensor, ...], targets: Array) -> Tensor:
+        """The loss of a batch by what `to_compare` gives for it."""
+        raise NotImplementedError
 
     def initial_state(self, B: int) -> State | None:
         """The state of B texts before their first token; None for a model that carries no state from batch to batch."""

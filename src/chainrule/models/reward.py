@@ -84,6 +84,10 @@ class Reward(Model):
         return model
 
     @property
+    def context(self) -> int:
+        return self.body.context  # a prefix may take some of it
+
+    @property
     def n_classes(self) -> int:
         """Which of two is better: a guess costs ln 2."""
         return 2

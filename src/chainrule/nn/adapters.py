@@ -169,6 +169,11 @@ class KeyValuePrefix(Layer):
         self.keys = parameter(init, (heads, length, size))
         self.values = parameter(init, (heads, length, size))
 
+    @property
+    def length(self) -> int:
+        """Positions before the text."""
+        return self.keys.shape[1]
+
     def forward(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """k (B, H, T, D), v (B, H, T, D) -> both with P positions more, (B, H, P + T, D)"""
         H, _, D = self.keys.shape
@@ -182,7 +187,7 @@ class KeyValuePrefix(Layer):
         """A mask of keys (..., S) -> (..., P + S), in which the prefix is seen"""
         if mask is None:
             return None
-        before = [(0, 0)] * (np.ndim(mask) - 1) + [(self.keys.shape[1], 0)]
+        before = [(0, 0)] * (np.ndim(mask) - 1) + [(self.length, 0)]
         return np.pad(mask, before, constant_values=np.asarray(mask).dtype == bool)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
@@ -179,6 +179,21 @@ class Layer(Answering):
         for _, param in self.named_parameters():
             param.version += 1
 
+    def share(self, other: Layer, *, but: Collection[str] = ()) -> None:
+        """Have the parameters of `other`, those objects and no copies, except those named in `but`; copy its buffers.
+
+        Names and shapes must match. What one of the two learns the other knows.
+        """
+        theirs = {name: param for name, param in other.named_parameters() if name not in but}
+        self.check_state(other.arrays() | {name: a for name, a in self.arrays().items() if name in but})
+        for path, layer in self.named_layers():
+            for name, value in list(vars(layer).items()):
+                if any(isinstance(part, Param) for _, part in _walk(name, value)):
+                    setattr(layer, name, _exchanged(_join(path, name), value, theirs))
+        of_other = dict(other.named_buffers())
+        for name, buffer in self.named_buffers():
+            buffer[...] = of_other[name]
+
     def state_dict(self) -> dict[str, Array]:
         """`state()` by the name that PyTorch uses."""
         return self.state()
@@ -260,6 +275,17 @@ def _walk(name: str, value: Any) -> Iterator[tuple[str, Layer | Param]]:
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _walk(f"{name}.{key}", item)
+
+
+def _exchanged(name: str, value: Any, params: Mapping[str, Param]) -> Any:
+    """An attribute's value with other parameters in the places of its own, by their names."""
+    if isinstance(value, Param):
+        return params.get(name, value)
+    if isinstance(value, list | tuple):
+        return type(value)(_exchanged(f"{name}.{i}", item, params) for i, item in enumerate(value))
+    if isinstance(value, dict):
+        return {key: _exchanged(f"{name}.{key}", item, params) for key, item in value.items()}
+    return value
 
 
 def _stem(name: str) -> str:

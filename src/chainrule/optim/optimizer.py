@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from chainrule import native
 from chainrule.calls import Answering, answering_methods
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
-from chainrule.optim.tensors import Learned, Piece, as_block
+from chainrule.optim.tensors import Learned, as_block
 from chainrule.types import Array
 
 Betas = tuple[float, float]  # how much two averages keep of the past, each from 0 to below 1
@@ -54,32 +55,55 @@ class Optimizer(Answering):
         rate = self.lr if lr is None else self._rate(lr)
         self.steps += 1
         self._compiled = self.params.kernels() is not None
-        for piece in self.params.pieces():
-            if piece[-1]:
-                self._in_group(piece, rate)
-            else:
-                self._move(piece, rate)
+        for values, grads, span, decays, settings in self.params.pieces():
+            with self._in_group(settings, rate) as own:
+                # The kernels split the work among threads themselves.
+                chunk = CHUNK if self.kernels is None else max(1, values.size)
+                for start in range(0, values.size, chunk):
+                    stop = min(start + chunk, values.size)
+                    there = slice(span.start + start, span.start + stop)
+                    state = tuple(self.arrays[slot][there] for slot in self.slots)
+                    self.update(values[start:stop], grads[start:stop], state, own, decays)
         self.params.changed()
 
-    def _move(self, piece: Piece, rate: float) -> None:
-        """Update one piece, chunk by chunk."""
-        values, grads, span, decays, _ = piece
-        # The kernels split the work among threads themselves.
-        chunk = CHUNK if self.kernels is None else max(1, values.size)
-        for start in range(0, values.size, chunk):
-            stop = min(start + chunk, values.size)
-            state = tuple(self.arrays[slot][span.start + start : span.start + stop] for slot in self.slots)
-            self.update(values[start:stop], grads[start:stop], state, rate, decays)
+    def rehearse(self, lr: float | None = None) -> Iterator[tuple[int, Array]]:
+        """The next step without taking it: where each chunk of the state begins, and by how much its values would move.
 
-    def _in_group(self, piece: Piece, rate: float) -> None:
-        """Update a piece with the settings of its group."""
-        settings = dict(piece[-1])
+        Of values and state there is a copy of one chunk at a time.
+        """
+        self._check_block()
+        rate = self.lr if lr is None else self._rate(lr)
+        self._compiled = self.params.kernels() is not None
+        for values, grads, span, decays, settings in self.params.pieces():
+            for start in range(0, values.size, CHUNK):
+                some = slice(start, min(start + CHUNK, values.size))
+                new, place = values[some].copy(), span.start + start
+                with (
+                    self._ahead(slice(place, place + new.size)) as state,
+                    self._in_group(settings, rate) as own,
+                ):
+                    self.update(new, grads[some], state, own, decays)
+                yield place, new - values[some]
+
+    @contextmanager
+    def _ahead(self, chunk: slice) -> Iterator[tuple[Array, ...]]:
+        """In here the optimizer is one step further, with a copy of a chunk of its state."""
+        self.steps += 1
+        try:
+            yield tuple(self.arrays[slot][chunk].copy() for slot in self.slots)
+        finally:
+            self.steps -= 1
+
+    @contextmanager
+    def _in_group(self, group: Mapping[str, Any], rate: float) -> Iterator[float]:
+        """In here the settings of a group count, if it has any; its learning rate."""
+        settings = dict(group)
         if (own := settings.pop("lr", None)) is not None:
             rate = rate * own / self.lr if self.lr else own
         before = {name: getattr(self, name) for name in settings}
         vars(self).update(settings)
         try:
-            self._move(piece, rate)
+            yield rate
         finally:
             vars(self).update(before)
 

@@ -15,6 +15,7 @@ from typing import Any
 from chainrule import native
 from chainrule.distributed import Exchange
 from chainrule.optim.adam import AdamW
+from chainrule.optim.optimizer import CHUNK
 from chainrule.optim.tensors import Block, Piece
 from chainrule.types import Array
 
@@ -62,6 +63,13 @@ class Shard:
         self.gather(self.block.data)
         self.block.changed()
 
+    def spread(self, own: Array) -> Array:
+        """The stretches of all ranks as one array, for each rank."""
+        total = native.zeros(self.block.grad.size, own.dtype)
+        self._between(self.own, total, own, back=True)
+        self.gather(total)
+        return total
+
     def gather(self, array: Array) -> None:
         """Fill an array of the block's layout with the stretches of all ranks."""
         for pending in [self.layout.ranks.all_gather(array[bucket]) for bucket in self.layout.cut]:
@@ -97,6 +105,16 @@ class ShardedAdamW(AdamW):
 
     def _new_arrays(self) -> dict[str, Array]:
         return {slot: native.zeros(self.params.size, self.params.grad.dtype) for slot in self.slots}
+
+    def rehearse(self, lr: float | None = None) -> Iterator[tuple[int, Array]]:
+        """That of all ranks, in the chunks of one optimizer. All must ask."""
+        own = native.zeros(self.params.size, self.params.grad.dtype)
+        for start, moved in super().rehearse(lr):
+            own[start : start + moved.size] = moved
+        whole = self.params.spread(own)
+        for _, _, span, *_ in self.params.block.pieces():
+            for start in range(span.start, span.stop, CHUNK):
+                yield start, whole[start : min(start + CHUNK, span.stop)]
 
     def views(self) -> dict[str, Array]:
         """The state of all ranks, for the first; nothing for the others. All must ask."""

@@ -18,6 +18,7 @@ from chainrule.pipeline.config import PipelineConfig
 from chainrule.pipeline.rule import RULE
 from chainrule.pipeline.stages import Answered, answered
 from chainrule.runs import RunFolder, load
+from chainrule.runs.load import steps_in_use
 from chainrule.train.log import read
 
 FILE = "report.md"
@@ -59,13 +60,18 @@ def _losses(folder: Path) -> str:
     rows = []
     for name, (data, unit) in LEARNED.items():
         records = read(RunFolder(folder / name).log)
-        found = [r["validation"] for r in records if r.get("validation") is not None]
-        more = records[-1].get("accuracy", records[-1].get("rewards/accuracies"))
+        found = [r for r in records if r.get("validation") is not None]
+        used, steps = steps_in_use(folder / name) or (found[-1]["step"],) * 2
+        then = next(r for r in found if r["step"] == used)
+        more = then.get("accuracy", then.get("rewards/accuracies"))
         right = "" if more is None else f"{more:.1%}"
-        steps = max(r["step"] for r in records)
-        rows.append([f"`{name}`", data, f"{steps:,}", f"{found[0]:.3f}", f"{found[-1]:.3f}", unit, right])
-    head = ["run", "learns from", "steps", "first evaluation", "last", "unit", "accuracy"]
-    return table(head, rows)
+        first = f"{found[0]['validation']:.3f} at {found[0]['step']:,}"
+        rows.append(
+            [f"`{name}`", data, f"{steps:,}", first, f"{then['validation']:.3f} at {used:,}", unit, right]
+        )
+    said = "The step with the best evaluation is what the next stages and `chainrule sample` use."
+    head = ["run", "learns from", "steps", "first evaluation", "used", "unit", "accuracy"]
+    return f"{said}\n\n{table(head, rows)}"
 
 
 def _compared(models: dict[str, Any], answers: dict[str, list[Answered]]) -> str:

@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy.typing as npt
 
 from chainrule import io
 from chainrule.autograd.stored import StoredParam
-from chainrule.data import CHOSEN, Columns
-from chainrule.doctor.nonfinite import broken
+from chainrule.columns import CHOSEN, Columns
 from chainrule.errors import (
     ChainruleError,
     ChainruleWarning,
@@ -36,16 +35,14 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.tuned import adapter
 from chainrule.runs.tuned.adapter import is_adapter, load_adapter
-from chainrule.tasks.named import Data
-from chainrule.tasks.registry import task_of, task_of_model
-from chainrule.tasks.task import Task
-from chainrule.tasks.word_vectors import known_vectors
 from chainrule.text import Tokenizer
-from chainrule.text.training.recipe import Recipe
-from chainrule.train.best import Best
-from chainrule.train.config import TrainConfig
 
-D = TypeVar("D", bound=Data)
+if TYPE_CHECKING:
+    from chainrule.tasks.named import Data
+    from chainrule.tasks.task import Task
+
+D = TypeVar("D", bound="Data")
+# What only training needs is imported where it is used: a server starts without it.
 
 
 class Loaded(NamedTuple):
@@ -75,6 +72,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
 
 def task_of_run(loaded: Loaded) -> type[Task]:
     """What a model is used for: the task of its run, or that of its family."""
+    from chainrule.tasks.registry import task_of_model
+
     return task_of_model(
         loaded.model, loaded.checkpoint.training.get("task", "") if loaded.checkpoint else ""
     )
@@ -109,7 +108,7 @@ def open_model(path: str | os.PathLike[str], *, to_decode: bool = False) -> Load
         saved = best_checkpoint(Path(path))
         loaded = Loaded(*build(saved, path, to_decode=to_decode), saved)
     elif is_adapter(Path(path)):
-        loaded = Loaded(*load_adapter(Path(path)), None)
+        loaded = Loaded(*load_adapter(Path(path), to_decode=to_decode), None)
     else:
         found = loading.open_model(path)
         assert found.tokenizer is not None
@@ -117,6 +116,8 @@ def open_model(path: str | os.PathLike[str], *, to_decode: bool = False) -> Load
     if is_stored(loaded.model):  # says so when they are read
         _say_where(loaded.model, path)
         return loaded
+    from chainrule.doctor.nonfinite import broken
+
     if entry := broken(loaded.model):
         raise CheckpointError(
             f"{path}: {entry.place} is {entry.value} (weights must be finite: take an earlier "
@@ -143,6 +144,8 @@ def load_vectors(path: str | os.PathLike[str]) -> tuple[list[str], npt.NDArray[A
     """Words and matrix (V, C) of a run (its newest checkpoint), of a checkpoint, or of a text file of vectors."""
     if Path(path).is_file():
         return io.read_vectors(Path(path))
+    from chainrule.tasks.word_vectors import known_vectors
+
     model, tokenizer = build(load_checkpoint(path, word_vectors=True), path)
     return known_vectors(model, tokenizer)  # type: ignore[arg-type]  # both are of word vectors
 
@@ -180,6 +183,8 @@ def steps_in_use(path: str | os.PathLike[str]) -> tuple[int, int] | None:
 
 def _best_step(path: str | os.PathLike[str], training: dict[str, Any]) -> int:
     """The step whose checkpoint is used, by the training.json of the newest one."""
+    from chainrule.train.best import Best
+
     with this_version(path):
         newest, best = int(training["step"]), Best.from_dict(training).step
         last = (training.get("train") or {}).get("keep") == "last"
@@ -194,6 +199,8 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
     if family in (KNOWN if word_vectors else WORD_VECTORS):
         kinds = ("a model of text", "word vectors")
         holds, wanted = kinds if word_vectors else kinds[::-1]
+        from chainrule.tasks.registry import task_of
+
         task = task_of(family)
         raise CheckpointError(
             f"{path}: holds {holds} ({found}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
@@ -210,7 +217,8 @@ def build(
     """The model and the tokenizer in a checkpoint of the run at `path`; `to_decode` as in `open_model`."""
     try:
         if about := saved.adapter_config:
-            model, *_ = adapter.build(saved.config, saved.adapter_model, about, run_of(Path(path)))
+            run = run_of(Path(path))
+            model, *_ = adapter.build(saved.config, saved.adapter_model, about, run, to_decode=to_decode)
         else:
             opened = to_opened(saved.config, saved.model)
             model = opened.to_decode() if to_decode else opened.load()
@@ -235,6 +243,8 @@ def is_tokenizer(asked: Tokenizer | str | None, tokenizer: Tokenizer) -> bool:
     """No other one is asked for, by its path, as char or bpe:4000, or itself."""
     if asked is None or isinstance(asked, Tokenizer):
         return asked is None or tokenizer == asked
+    from chainrule.text.training.recipe import Recipe
+
     recipe = Recipe.of(asked)
     return recipe.fits(tokenizer) if recipe else tokenizer == io.load_tokenizer(asked)
 
@@ -250,8 +260,10 @@ def this_version(path: str | os.PathLike[str]) -> Iterator[None]:
         raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
 
 
-def trained_on(saved: Checkpoint, path: str | Path, config: Any = TrainConfig) -> tuple[Origin, Any]:
-    """The data that the run of a checkpoint learns from, and its settings."""
+def trained_on(saved: Checkpoint, path: str | Path, config: Any = None) -> tuple[Origin, Any]:
+    """The data that the run of a checkpoint learns from, and its settings, of a `TrainConfig` unless told."""
+    if config is None:
+        from chainrule.train.config import TrainConfig as config
     with this_version(path):
         facts, settings = saved.training["data"], saved.training["train"]
         origin = Origin(facts["name"], facts["sha256"], Columns(**facts.get("columns", {})))

@@ -91,7 +91,8 @@ class Run:
         `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
         settings, and sizes that are not given, suit the amount of data. `task` is the name of one that is not that of
         the family. With a `method` of `models.tuning` only what it says learns, and unless that is everything the run
-        keeps it alone: then `start` is a path, by which the rest is found again; `keeping` says how what the base knows
+        keeps it alone: then `start` is a path, by which the rest is found again (or a `Start` of it, which this
+        uses up: its weights become those of the run); `keeping` says how what the base knows
         is measured and kept. `columns` are those of a table. Of a draft nothing is written. A `numbered` run takes the
         next name, folder-2, if there is one already.
         """
@@ -112,7 +113,8 @@ class Run:
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         seed(config.seed)
         size |= {name: named_model(size[name]) for name in kind.models if size.get(name)}
-        setup = Setup.new(model, found, tokenizer, config, start, task, method, **size)
+        read_here = opened is not None  # nobody else has its weights: a second copy would be for nothing
+        setup = Setup.new(model, found, tokenizer, config, start, task, method, read_here, **size)
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
@@ -217,7 +219,11 @@ class Run:
 
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
-        return Stretch(self).train(console, tell)
+        stretch = Stretch(self)
+        with stretch.open(console, tell):
+            result = self.trainer.run(stretch.log, stretch.save, stretch.sample)
+            stretch.end(result)
+        return result
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now; the first rank does, the others give it what they keep."""
@@ -237,7 +243,8 @@ class Run:
         trained = (tuning.arrays(model) if tuning else model.state()) if step.average else {}
         with step.averaged():
             adapter = tuning.parts(model, tokenizer, self.folder) if tuning else None
-            used = adapter or vars(pretrained.parts(model, tokenizer))
+            arrays = None if step.average else model.arrays()  # a mean leaves its place again: it is copied
+            used = adapter or vars(pretrained.parts(model, tokenizer, arrays))
         carried = flat(step.state)
         saved = Checkpoint(**used, trained=trained, optimizer=moments, training=training, carried=carried)
         # Kept beside the newest: the best step, and first weights that no seed gives again.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.errors import ConfigError, DataError, Setting, kind_of
+from chainrule.machine import return_freed_memory
 from chainrule.models import Model, describe
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of
@@ -35,6 +36,7 @@ class Start(NamedTuple):
     @classmethod
     def open(cls, path: str | Path) -> Start:
         """Of what `load` reads; a tuned model begins with the weights that it has, if its method allows."""
+        return_freed_memory()
         loaded = open_model(path)
         model = merged(loaded.model, f"{path}: no base for another training")
         training = {} if loaded.checkpoint is None else loaded.checkpoint.training

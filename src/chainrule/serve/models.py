@@ -79,6 +79,9 @@ class Served:
             ours = its = cache_memory
             if cache_memory is not None and len(decoders) == 2:
                 ours, its = shares(cache_memory, *decoders)
+            if draft not in (None, LOOKUP) and not isinstance(draft, LanguageModel | NGram):
+                rule = "must be a language model with the same tokens"
+                raise ConfigError(f"serve: a draft that is {kind_of(draft)} ({rule})")
             caches = caches_of(model, weights, slots, cache_memory=ours)
             if draft is not None and not caches.rewinds:
                 raise ConfigError(f"serve: a draft for {kind_of(model)} (must be for a transformer)")

@@ -103,9 +103,11 @@ class InstructionTask(WritingTask):
 
     # -- the model -------------------------------------------------------------------------------------------------
 
-    def begun_with(self, model: Any, seed: int) -> Any:
+    def begun_with(self, model: Any, seed: int, *, given_up: bool = False) -> Any:
         """The model with rows for the tokens of the chat format, if it has not learned one."""
-        return with_tokens(model, self.tokenizer.vocab_size, self.added, seed) if self.added else model
+        if not self.added:
+            return model
+        return with_tokens(model, self.tokenizer.vocab_size, self.added, seed, shared=given_up)
 
     def tuned_by(self, method: Method) -> Method:
         """Rows of new tokens learn too: frozen, the model would not learn to end its answers."""
@@ -121,7 +123,7 @@ class InstructionTask(WritingTask):
     def for_start(self, model: LanguageModel, training: Any) -> Self:
         """With rows as long as the longest conversation, if there are memory and context for it."""
         longest = max(int(part.documents.lengths.max(initial=0)) for part in (self.training, self.validation))
-        window = max(FEWEST, min(longest_window(model.config, training), longest - 1))
+        window = max(FEWEST, longest_window(model.config, training, longest - 1))
         return replace(self, window=min(window, model.context))
 
     def fitted(self, model: LanguageModel) -> Self:

@@ -83,7 +83,7 @@ class LanguageModelingTask(WritingTask):
         if model.training_window != model.config.block_size:
             return self
         least = min(len(self.training), len(self.validation))
-        window = max(FEWEST, min(longest_window(model.config, training), least - 1))
+        window = max(FEWEST, longest_window(model.config, training, least - 1))
         return self if window >= model.training_window else replace(self, window=window)
 
     def facts(self) -> dict[str, Any]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 from chainrule.autograd.mode import switched
-from chainrule.errors import ConfigError, Setting
-from chainrule.machine import memory
+from chainrule.errors import ChainruleWarning, ConfigError, Setting
+from chainrule.machine import memory, resident_memory
 from chainrule.models import model_class
-from chainrule.models.model import Config
+from chainrule.models.model import Config, Model
 from chainrule.models.tuning import Method
 from chainrule.nn.init import abstract_parameters
-from chainrule.trace.count import step_batch, training_memory
+from chainrule.trace.cost import FLOAT
+from chainrule.trace.count import step_batch, step_memory
 
 IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
 SHORT = 64  # tokens: windows are not made shorter, and fewer of them must do
@@ -38,11 +40,19 @@ def check_memory(sizes: Any, training: Any, window: int | None = None) -> None:
     )
 
 
-def longest_window(config: Any, training: Any) -> int:
-    """The context of a model, halved until a step of windows of this length leaves half of the memory to others."""
-    window = int(config.block_size)
-    while window > SHORT and step_bytes(config, training, window) > memory() // 2:
+def longest_window(config: Any, training: Any, wanted: int) -> int:
+    """As many tokens as are wanted, or halved until a step of such windows leaves half of the memory to others.
+
+    The context is the most there are. Windows that became shorter are told.
+    """
+    window = most = min(wanted, int(config.block_size))
+    while (needed := step_bytes(config, training, window)) > memory() // 2 and window > SHORT:
         window //= 2
+    if window < most and needed <= memory():  # or it is refused
+        why = f"longer ones would take more than half of the memory, {memory() / 2**30:.1f} GiB"
+        fix = " (a smaller batch leaves room for more)" if training.batch_size > 1 else ""
+        said = f"rows of {window:,} tokens instead of {most:,}: {why}{fix}"
+        warnings.warn(said, ChainruleWarning, stacklevel=2)
     return window
 
 
@@ -56,6 +66,16 @@ _counted = _Counted()
 def counted_with(method: Method | None) -> AbstractContextManager[Any]:
     """In here a step is that of a model tuned by this method, of which less learns."""
     return switched(_counted, "method", method)
+
+
+def whole_bytes(model: Model, training: Any, window: int | None, method: Method) -> int:
+    """What this process will take at its highest if the model, which is in memory, is tuned by this method.
+
+    A step of it, and what else is here already: the program, the tokenizer and the data.
+    """
+    with counted_with(method):
+        step = step_bytes(model.config, training, window)
+    return step + max(0, resident_memory() - FLOAT * model.count())
 
 
 def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
@@ -76,7 +96,7 @@ def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
             tokens = min(tokens, model.context)  # a soft prompt takes the first places
 
     def held(rows: int) -> int:
-        return sum(training_memory(model, step_batch(model, rows, tokens)).values())
+        return step_memory(model, step_batch(model, rows, tokens))
 
     rows, few = -(-training.batch_size // training.accumulate), max(1, FEW // tokens)
     if rows <= 2 * few:

@@ -50,11 +50,13 @@ class Setup(NamedTuple):
         start: Model | None = None,
         name: str = "",
         method: Method | None = None,
+        given_up: bool = False,
         **size: Any,
     ) -> Self:
         """For a model of a family, new or with the weights of `start`; `size` are fields of its config.
 
-        The task is that of the family, or the one with this `name`. With a `method` only what it says learns.
+        The task is that of the family, or the one with this `name`. With a `method` only what it says learns. A start
+        that is `given_up` is not copied: its parameters learn.
 
         The order is given: the vocabulary follows from the text, the size of the model from the vocabulary, and how
         examples are cut from the model.
@@ -70,7 +72,8 @@ class Setup(NamedTuple):
             model = make(family, **sizes)
             task.prepare(model)
         else:
-            model = begun_with(task.begun_with(start, training.seed), family, sizes)
+            started = task.begun_with(start, training.seed, given_up=given_up)
+            model = begun_with(started, family, sizes, given_up=given_up)
             if type(start) is not type(model):  # its head is new
                 task.prepare(model)
             if method is not None:
@@ -106,7 +109,7 @@ def check_frozen(config: Any, start: Model | None) -> None:
         )
 
 
-def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
+def begun_with(start: Model, family: str, sizes: Mapping[str, Any], *, given_up: bool = False) -> Model:
     """A model of a family with the weights of `start`: the same one, or its body with a new head.
 
     What only says how it learns may differ, and the context where no weight belongs to a position. All else must be
@@ -125,7 +128,10 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
         return with_head(start, kind, **sizes)
     with unfilled():
         model = kind(replace(start.config, **sizes))
-    model.load(start.arrays())
+    if given_up:
+        model.share(start)
+    else:
+        model.load(start.arrays())
     return model
 
 

@@ -109,8 +109,11 @@ class Task:
     def check(self, sizes: Any, training: Any) -> None:
         """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
 
-    def begun_with(self, model: Any, seed: int) -> Any:
-        """The model that a training begins with, with what the task needs beside it, such as rows for new tokens."""
+    def begun_with(self, model: Any, seed: int, *, given_up: bool = False) -> Any:
+        """The model that a training begins with, with what the task needs beside it, such as rows for new tokens.
+
+        Of a model that is `given_up` it may take the parameters themselves.
+        """
         return model
 
     def tuned_by(self, method: Method) -> Method:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -214,6 +216,9 @@ class BPETokenizer(Tokenizer):
 
     def _numbered(self, merges: Iterable[tuple[int, int]]) -> npt.NDArray[np.int32]:
         """(m, 4): left, right, merged, priority"""
+        merges = list(merges)
+        if (found := self._merged(merges)) is not None:
+            return found
         rows = []
         for priority, (left, right) in enumerate(merges):
             both = [
@@ -228,6 +233,19 @@ class BPETokenizer(Tokenizer):
                 )
             rows.append((left, right, merged, priority))
         return np.array(rows, np.int32).reshape(-1, 4)
+
+    def _merged(self, merges: list[tuple[int, int]]) -> npt.NDArray[np.int32] | None:
+        """The same at once; None if one of them may be wrong."""
+        tokens, ids = self.tokens, self.ids
+        with suppress(KeyError, IndexError, TypeError, ValueError):
+            merged = [ids[tokens[left] + tokens[right]] for left, right in merges]
+            integers = set(map(type, chain.from_iterable(merges))) <= {int}
+            if integers and all(id >= 0 and tokens[id] for id in set(chain.from_iterable(merges))):
+                rows = np.empty((len(merged), 4), np.int32)
+                rows[:, :2] = np.array(merges).reshape(-1, 2)
+                rows[:, 2], rows[:, 3] = merged, np.arange(len(merged))
+                return rows
+        return None
 
     def _rank_merges(self) -> npt.NDArray[np.int32]:
         if native.available():

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from chainrule.autograd import Param
 from chainrule.autograd.abstract import abstract, memory_of
 from chainrule.autograd.types import Array, Work
+from chainrule.ops.losses.linear_cross_entropy import CHUNK
 from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.trace.graph import Given, Graph, Node, origin
 
+FLOAT = 4  # bytes of a float32
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
 ATTENTION = ("attention", "packed_attention", "relative_attention")
 RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
@@ -65,6 +70,20 @@ def kept(graph: Graph) -> list[int]:
         known |= set(new)
         found.append(sum(new.values()))
     return found
+
+
+def for_a_moment(graph: Graph) -> int:
+    """Bytes that a backward pass makes and drops again at most: a chunk of logits, and the gradients of one call."""
+    logits, others = [0], [0]
+    for node in graph.nodes:
+        if node.op.name == "linear_cross_entropy":
+            x, W = node.arrays[:2]
+            logits.append(W.dtype.itemsize * min(x.size // x.shape[-1] * len(W), CHUNK))
+        elif any(node.needs):
+            pairs = zip(node.arrays, node.inputs, node.needs, strict=False)
+            activations = [x.size for x, source, needed in pairs if needed and not isinstance(source, Param)]
+            others.append(FLOAT * (sum(activations) + sum(map(math.prod, node.shapes))))
+    return max(logits) + max(others)
 
 
 def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:

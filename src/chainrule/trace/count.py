@@ -18,11 +18,19 @@ from typing import Any, Protocol
 from chainrule.autograd.types import Work
 from chainrule.errors import ConfigError
 from chainrule.random import seeded
-from chainrule.trace.cost import COMPONENTS, cached_numbers, components, kept, matrix_numbers, work
+from chainrule.trace.cost import (
+    COMPONENTS,
+    FLOAT,
+    cached_numbers,
+    components,
+    for_a_moment,
+    kept,
+    matrix_numbers,
+    work,
+)
 from chainrule.trace.graph import Graph, Value, trace
 
 MASKED_FRACTION = 0.15  # of the words, in the training of BERT
-FLOAT = 4  # bytes of a float32
 MOMENTS = 2  # numbers that AdamW keeps per parameter
 # Per weight of a matrix, as in generate/engine/weights.py
 BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 4.5}
@@ -129,6 +137,11 @@ def training_memory(model: Model, batch: Batch) -> dict[str, int]:
         "optimizer": MOMENTS * learning,
         "activations": kept_for_backward(model, batch),
     }
+
+
+def step_memory(model: Model, batch: Batch) -> int:
+    """Bytes of a training step at its highest: what training holds, and what a backward pass makes for a moment."""
+    return sum(training_memory(model, batch).values()) + for_a_moment(step_graph(model, batch))
 
 
 def running_memory(model: Model, batch: Batch, weights: str = "fp32") -> dict[str, int]:

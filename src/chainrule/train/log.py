@@ -61,6 +61,9 @@ class Logger:
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
         """Anything else: `record` for the log, if there is something in it, and lines to print now."""
 
+    def keep(self) -> None:
+        """Wait until all records are on the disk."""
+
 
 class Log(Logger):
     """Writes `path`, one JSON object per line, and prints how far training is.
@@ -201,7 +204,6 @@ class Log(Logger):
             self.console.quiet = True
 
     def keep(self) -> None:
-        """Wait until all records are on the disk."""
         with self._writable():
             os.fsync(self.file.fileno())
 

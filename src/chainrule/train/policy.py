@@ -16,6 +16,7 @@ from chainrule.align.policy_gradient import PolicyGradient
 from chainrule.autograd import precision
 from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
+from chainrule.distributed import world
 from chainrule.doctor import Finding
 from chainrule.errors import ConfigError
 from chainrule.tasks.preferences.policy import PolicyTask
@@ -23,12 +24,14 @@ from chainrule.tasks.task import EvalBatches
 from chainrule.train.config import TrainConfig
 from chainrule.train.evaluation import Evaluation
 from chainrule.train.log import Logger, Scores
+from chainrule.train.share import check_alone
 from chainrule.train.step import GoingOn, GradientStep
 from chainrule.train.trainer import Trainer
 
 BESIDE, BETA = "beside.", "beta"  # names in the file of the optimizer
 SHOWN = ("objective/scores", "objective/kl", "val/answer_length")  # of an evaluation
 UNUSED = {"accumulate": 1, "ema": 0.0, "on_nan": "stop", "watch_every": 0}  # settings, and what they must be
+WHY_ALONE = "most of its time goes into answers that one decoder writes together"
 HELD_OUT = 1 << 40  # the number of rollouts that are not of a step: the same draws in every evaluation
 
 
@@ -36,6 +39,7 @@ class PolicyStep(GradientStep):
     """A rollout of the policy, its scores, and several updates."""
 
     def __init__(self, method: PolicyGradient, batches: BatchSource, config: TrainConfig) -> None:
+        check_alone(method.learner, world().size, WHY_ALONE)
         for name, wanted in UNUSED.items():
             if getattr(config, name) != wanted:
                 raise ConfigError.of("ppo", {name: getattr(config, name)}, f"must be {wanted}")

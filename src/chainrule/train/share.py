@@ -10,12 +10,15 @@ import math
 
 import numpy as np
 
+from chainrule import autograd, random
 from chainrule.autograd import Tensor
+from chainrule.autograd.tape import Done
+from chainrule.autograd.types import Array
 from chainrule.distributed import Communicator, Exchange, buckets, world
 from chainrule.errors import ConfigError
 from chainrule.models import Model
 from chainrule.models.gradient import backward
-from chainrule.models.microbatch import Batch, State
+from chainrule.models.microbatch import Batch, State, row_count, rows_of, take
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.optim.clip import shorten, squared_norm
 from chainrule.optim.sharding import Shard, ShardedAdamW
@@ -63,7 +66,6 @@ class RankShare(Share):
 
     def __init__(self, model: Model, ranks: Communicator, *, sharded: bool) -> None:
         super().__init__(model)
-        check_ranks(model, ranks.size)
         self.world, self.ranks, self.sharded = ranks, ranks.size, sharded
         grads = self.parameters.grad
         places = [place for place in self.parameters.places if place[2] <= grads.size]
@@ -85,10 +87,17 @@ class RankShare(Share):
         for bucket in self.bucket.values():
             self.missing[bucket] += 1
         share, done = (self.world.rank, self.ranks), self._done if self.overlap else None
-        loss, state = backward(
-            self.model, batch, accumulate=accumulate, factor=factor, share=share, done=done
-        )
-        self.exchange.finish()
+        state = None
+        if self.model.divisible:
+            loss, state = backward(
+                self.model, batch, accumulate=accumulate, factor=factor, share=share, done=done
+            )
+        else:
+            loss = self._compared(batch, factor, done)
+        self.exchange.finish()  # before anything else is summed: ranks may be at different buckets
+        if batch.state is not None:
+            mine = rows_of(row_count(batch.state), accumulate * self.ranks, share)
+            state = self._whole_state(batch.state, state or batch.state, mine)
         total = np.array([loss])
         self.world.sum(total)
         for _, buffer in self.model.named_buffers():  # running statistics, each rank's of its own rows
@@ -96,6 +105,41 @@ class RankShare(Share):
             self.world.sum(mean)
             buffer[...] = mean.reshape(buffer.shape)
         return float(total[0]), state
+
+    def _whole_state(self, before: State, own: State, mine: Array) -> State:
+        """The state of all rows, from which any number of ranks can go on; before and after a batch it is as large."""
+        layers = [zip(*layer, strict=True) for layer in zip(before, own, strict=True)]
+        return tuple(tuple(self._of_all(a.shape, b, mine) for a, b in layer) for layer in layers)
+
+    def _compared(self, batch: Batch, factor: float, done: Done | None) -> float:
+        """The gradient of examples that are compared with all others of the batch; the loss, from the first rank.
+
+        Each rank makes the vectors of its rows; all of them compare the vectors of all, to the same bits; and each goes
+        back from the gradient of its own vectors to the parameters.
+        """
+        inputs, targets = batch.inputs, batch.targets
+        if not self.model.counts(inputs, targets)[0]:
+            return 0.0
+        rows = row_count(inputs)
+        mine = rows_of(rows, self.ranks, (self.world.rank, self.ranks))
+        some = slice(mine[0], mine[-1] + 1) if len(mine) else slice(0, 1)  # without rows: for the shapes
+        with random.part(self.world.rank):
+            own = self.model.to_compare(take(inputs, some))
+        arrays = (self._of_all((rows, *each.shape[1:]), each.numpy(), mine) for each in own)
+        whole = tuple(Tensor(array, requires_grad=True) for array in arrays)
+        loss = self.model.compared(whole, targets)
+        autograd.backward([(loss, loss.dtype.type(factor))])
+        if len(mine):
+            grads = [np.asarray(each.grad)[mine] for each in whole]
+            autograd.backward(list(zip(own, grads, strict=True)), done=done)
+        return loss.item() if self.world.first else 0.0
+
+    def _of_all(self, shape: tuple[int, ...], own: Array, mine: Array) -> Array:
+        """An array of this shape with the rows of all ranks; `mine` are the places of those of this one."""
+        whole = np.zeros(shape, own.dtype)
+        whole[mine] = own[: len(mine)]
+        self.world.sum(whole.reshape(-1))  # elsewhere a row is 0, so that nothing is rounded
+        return whole
 
     def _done(self, leaf: Tensor) -> None:
         """The gradient of a parameter is complete."""
@@ -120,18 +164,8 @@ class RankShare(Share):
             self.shard.gather(self.parameters.grad)
 
 
-def check_ranks(model: Model, ranks: int) -> None:
-    """Several processes train a model of which each can take some rows of a batch."""
-    if not model.divisible or model.initial_state(1) is not None:
-        check_alone(
-            model,
-            ranks,
-            "its examples are compared with each other" if not model.divisible else "it carries a state",
-        )
-
-
 def check_alone(model: Model, ranks: int, why: str) -> None:
     """Refuse to train by several processes what must be trained by one."""
     if ranks > 1:
-        rule = "must be trained by one process"
+        rule = "must be trained by one process, whose threads use all cores"
         raise ConfigError(f"train: {type(model).__name__} with {ranks} ranks ({rule}: {why})")

@@ -155,9 +155,8 @@ class GradientStep(Step):
         """Leave out a step that is not finite; the weights are as before it."""
         what = f"loss {loss}, gradient norm {norm} at step {number + 1}"
         if isinstance(self.scale, NoScale):
-            parts = min(
-                self.config.batch_size, self.config.accumulate * self.share.ranks
-            )  # as they were computed
+            ranks = self.share.ranks if self.model.divisible else 1
+            parts = min(self.config.batch_size, self.config.accumulate * ranks)  # as they were computed
             config = replace(self.config, accumulate=parts)
             finding = explain(self.model, batch, config, number, self.tokenizer)
             self.skips.add(what, finding, stop=self.config.on_nan == "stop")

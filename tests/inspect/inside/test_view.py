@@ -140,3 +140,20 @@ def test_refusals() -> None:
     with pytest.raises(ConfigError, match="must be logits of tokens to be predictions"):
         _ = view(body, IDS).logits
     assert view(body, IDS).attention(0).shape == (2, 5, 5)
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *CHANGED])
+def test_a_part_is_what_a_patch_takes(name: str) -> None:
+    model, ids = small(name)
+    seen = view(model, ids)
+    block = seen.blocks[-1]
+    assert np.array_equal(seen.part(block), seen.stream(block))
+    same = cr.inspect.effect(model, ids, cr.inspect.Patch(block, seen.part(block)))
+    assert np.allclose(same.kl, 0, atol=1e-6)
+
+
+def test_what_the_parts_of_a_block_add() -> None:
+    model, ids = small("gpt")
+    seen = view(model, ids)
+    added = seen.part("h.0", "attention") + seen.part("h.0", "mlp")
+    assert np.allclose(seen.stream("embedding") + added, seen.stream("h.0"), atol=1e-5)

@@ -12,9 +12,12 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError
+from chainrule.generate import Decoder
+from chainrule.io.opened import is_stored
 from chainrule.models.tuning import BitFit, BottleneckAdapter, Full, LoRA, Method, Prefix, Prompt
 from chainrule.models.tuning.parts import base_name
 from chainrule.runs import Run
+from chainrule.runs.load import open_model
 from chainrule.runs.tuned.adapter import weights_sha256
 from chainrule.train import TrainConfig
 from tests.runs.helpers import corpus, losses, new_run
@@ -47,7 +50,8 @@ def tune(folder: Path, name: str, method: Method, **settings: Any) -> Run:
 def test_a_tuned_run_is_loaded_and_resumed(folder: Path, method: Method) -> None:
     name = f"{method.name}{getattr(method, 'freeze_layers', '') or ''}"
     base = cr.load(folder / "base")[0].state()
-    run = tune(folder, name, method)
+    more = {"eval_windows": 40} if isinstance(method, Prefix) else {}  # it changes little
+    run = tune(folder, name, method, **more)
     first = run.trainer.evaluate()
     run.train()
     assert run.trainer.evaluate() < first
@@ -60,6 +64,30 @@ def test_a_tuned_run_is_loaded_and_resumed(folder: Path, method: Method) -> None
     assert files & {"model.safetensors", *adapter} == (adapter if method.alone else {"model.safetensors"})
     for key, value in cr.load(folder / "base")[0].state().items():
         np.testing.assert_array_equal(value, base[key])
+
+
+@pytest.mark.parametrize(
+    "method",
+    [LoRA(rank=2, tokens=(3, 5)), *(method for method in METHODS if method.alone)],
+    ids=lambda m: f"{m.name}{'-tokens' * bool(m.tokens)}",
+)
+def test_a_tuned_model_decodes_from_its_files(folder: Path, method: Method) -> None:
+    """To the bit what the loaded one decodes, of the run and of its adapter alone, with no array in memory before."""
+    name = f"{method.name}-decoded-{len(method.tokens)}"
+    tune(folder, name, method, max_steps=2).train()
+    alone = folder / f"{name}-alone"
+    alone.mkdir()
+    for file in ("adapter_model.safetensors", "adapter_config.json"):
+        shutil.copy(folder / name / "checkpoints" / "step_000002" / file, alone)
+    (loaded, _), ids = cr.load(folder / name), [1, 3, 5, 2]
+    expected = Decoder(loaded).prefill(ids, every=True)  # type: ignore[arg-type]
+    for path in (folder / name, alone):
+        stored = open_model(path, to_decode=True).model
+        assert is_stored(stored) and all(p.read is not None for _, p in stored.named_parameters())  # type: ignore[attr-defined]
+        for weights in ("fp32", "int8"):
+            found = Decoder(stored, weights).prefill(ids, every=True)  # type: ignore[arg-type]
+            same = expected if weights == "fp32" else Decoder(loaded, weights).prefill(ids, every=True)  # type: ignore[arg-type]
+            np.testing.assert_array_equal(found, same)
 
 
 @pytest.mark.parametrize("method", [LoRA(rank=2, dropout=0.3), Prompt(length=2), Full(freeze_layers=1)])

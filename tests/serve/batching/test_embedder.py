@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.generate import embedding as module
 from chainrule.serve.api.embeddings import embedding_rows
 from chainrule.serve.api.requests import EmbeddingRequest
 from chainrule.serve.batching import Embedder, EmbeddingJob, Full
-from chainrule.serve.batching import embedder as module
 from chainrule.serve.models import Served
 from chainrule.text import WordPieceTokenizer
 

@@ -18,8 +18,10 @@ import httpx
 import pytest
 
 from chainrule.cli import main
-from chainrule.serve.http.server import bound, is_local
-from tests.serve.conftest import until
+from chainrule.cli.commands.serve import greeting
+from chainrule.serve.http.address import bound, is_local
+from chainrule.serve.models import Models
+from tests.serve.conftest import char_model, until
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +109,19 @@ def test_a_second_signal_does_not_wait(process: Any) -> None:
         (["--port", "70000"], "--port is 70000 (must be an integer, from 0 to 65535)"),
         (["--slots", "0"], "--slots is 0 (must be an integer, from 1 to 1024)"),
         (["a b=x"], "must be a directory, or NAME=DIR"),
+        (
+            ["--allow-host", "http://x/"],
+            "--allow-host is 'http://x/' (must be a name alone, such as models.example",
+        ),
+        (["--allow-host", "x:80"], "--allow-host is 'x:80' (must be a name alone"),
+        (
+            ["--host", "no.such.host.invalid", "--api-key", "k"],
+            "(must be an address or a name of this machine, such as 127.0.0.1)",
+        ),
+        (
+            ["--host", "192.0.2.1", "--api-key", "k"],
+            "--host is '192.0.2.1': Cannot assign requested address (must be",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_refused(
@@ -127,6 +142,12 @@ def test_a_port_that_is_taken_is_refused_before_anything_is_loaded(
         main(["serve", "no/such/model", "--port", str(port)])
     taken.close()
     assert end.value.code == 2 and f"127.0.0.1 port {port}: Address already in use" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("key", "said"), [(None, None), ("$CHAINRULE_API_KEY", "Bearer $CHAINRULE_API_KEY")])
+def test_the_example_names_the_key_where_it_is(key: str | None, said: str | None) -> None:
+    shown = greeting("http://127.0.0.1:1", Models([char_model()]), key)
+    assert ("Authorization" in shown) == (key is not None) and (said is None or said in shown)
 
 
 def test_packets_are_sent_at_once() -> None:

@@ -12,12 +12,18 @@ PAGES = (
     "/embeddings/positions", "/runs", "/runs/one", "/runs/new", "/microscope?run=one", "/playground?run=one&length=8",
     "/diagnostics", "/alignment", "/scaling", "/scaling/plan",
 )  # fmt: skip
+EDITS = '[{"kind":"off","block":"h.0","head":1}]'
+FAMILIES = (
+    "/microscope?run=all/seq2seq&text=the fox", "/microscope?run=all/lstm", "/microscope?run=all/ngram",
+    f"/microscope?run=one&edits={EDITS}&against=two", "/playground?run=one&length=8&beam=3",
+    "/playground?run=all/seq2seq&beam=2", "/playground?run=all/bert", "/runs/one?replay=3",
+)  # fmt: skip
 SERIOUS = ("serious", "critical")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("path", PAGES)
-def test_no_serious_finding(page: Any, path: str, theme: str) -> None:
+@pytest.mark.parametrize("path", [*PAGES, *FAMILIES])
+def test_no_serious_finding(page: Any, families: str, path: str, theme: str) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
     )

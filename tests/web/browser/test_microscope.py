@@ -179,6 +179,13 @@ def test_patches_pushes_and_two_checkpoints(page: Any, fits: Any, runs: Path) ->
     fox, dog = (cr.text.prompt_ids(tokenizer, text) for text in ("fox", "dog"))
     push = cr.inspect.Steer("h.0", cr.inspect.steering_vector(model, [fox], [dog], "h.0"), 4)
     assert of(page, ".changed [data-kl]", "kl") == cr.inspect.effect(model, clean, push).kl.tolist()
+    page.click("text=Patch it in")
+    page.wait_for_selector("[data-edit='1']")
+    page.fill("label:has-text('Another text') input", "fox")
+    page.click("text=Patch it in")
+    page.wait_for_selector(".error >> text=the other text has 3 tokens (must be 13, as this one)")
+    page.click("text=Undo the last change")
+    page.wait_for_selector("[data-edit='1']")
     page.click("text=Undo all")
     page.wait_for_selector("[data-edit]", state="detached")
     page.select_option('[aria-label="Compare with"]', index=1)
@@ -231,3 +238,15 @@ def test_what_takes_long_says_how_far_it_is_and_is_canceled(
     page.click(".progress >> text=Cancel")
     page.wait_for_selector("text=Canceled. Change something to start again.")
     assert ended.wait(15)
+
+
+def test_the_table_of_an_n_gram(page: Any, fits: Any, runs: Path, families: str) -> None:
+    page.goto(f"/microscope?run={families}/ngram&text={TEXT}&at=4")
+    page.wait_for_selector("[data-sum]")
+    model, tokenizer = cr.load(runs / families / "ngram")
+    seen = cr.inspect.view(model, cr.text.prompt_ids(tokenizer, TEXT))
+    page.locator('[aria-label="Tokens"] .token').nth(6).click()
+    first = float(seen.logits[6].max())
+    page.wait_for_selector(f'[data-sum] [data-value="{first!r}"]')
+    assert of(page, "[data-sum] [data-value]") == [float(seen.logits[6, id]) for id, _ in seen.top(8)[6]]
+    fits()

@@ -93,6 +93,20 @@ def test_gates(get: Any, family: str) -> None:
     assert all(np.array_equal(arrays(gates[name]), expected[name]) for name in gates)
 
 
+@pytest.mark.parametrize("at", [0, 5])
+def test_what_a_window_sees(get: Any, families: Path, at: int) -> None:
+    found = get("window", run="ngram", text=SENTENCE, at=at)
+    model, tokenizer = cr.load(families / "ngram")
+    seen = cr.inspect.view(model, cr.text.prompt_ids(tokenizer, SENTENCE))
+    assert found["sees"] == [None if at == 0 else SENTENCE[at - 1], SENTENCE[at]]
+    assert np.allclose(np.sum(found["rows"], axis=0), found["logits"], atol=1e-6)
+    assert found["logits"] == [float(seen.logits[at, id]) for id, _ in seen.top(8)[at]]
+    model, tokenizer = cr.load(families / "mlp")
+    found = get("window", run="mlp", text=SENTENCE, at=at)
+    ids = [model.config.vocab_size if p is None else int(tokenizer.encode(p)[0]) for p in found["sees"]]
+    assert found["rows"] == model.embedding.weight.numpy()[ids].astype(np.float64).tolist()
+
+
 @pytest.mark.parametrize("family", ALL)
 def test_the_value_of_every_node(get: Any, family: str) -> None:
     nodes = get("architecture", run=family)["nodes"]

@@ -116,6 +116,7 @@ def test_gaps_are_filled(studio: TestClient, families: Path) -> None:
         ({"run": "bert", "prompt": "the fox"}, "has no [MASK]"),
         ({"run": "gpt", "beam": 99}, "beam is 99 (must be from 0, none, to 8)"),
         ({"run": "gpt", "messages": [{"role": "user", "content": "fox"}]}, "has no chat format"),
+        ({"run": "gpt", "messages": ["fox"]}, "must have a run"),
         ({"run": "seq2seq", "prompt": ""}, "the source has 0 tokens"),
         ({"run": "seq2seq", "prompt": "fox", "ids": [1] * 30}, "the target has 30 tokens"),
     ],

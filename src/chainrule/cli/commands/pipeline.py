@@ -25,7 +25,7 @@ class Command:
     out: Path = Path("runs/pipeline")
     """Directory for the runs and the report."""
     quick: bool = False
-    """Tiny sizes and a few steps: seconds instead of a quarter of an hour, and nothing is learned."""
+    """Tiny sizes and a few steps: seconds instead of ten minutes, and nothing is learned."""
     pipeline: PipelineConfig = field(default_factory=PipelineConfig)
     given: Given = field(default_factory=Given)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
 
 from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.sample import Weights
@@ -60,16 +62,15 @@ class Command:
         check.whole(1, 1024, "slots")
         check.whole(0, 1_000_000, "queue")
         check.whole(1, None, "cache_memory")
-        try:
-            import fastapi  # noqa: F401
-            import uvicorn  # noqa: F401
-        except ImportError as error:
-            rule = "pip install 'chainrule[serve]'"
-            raise ConfigError(f"serve: {error.name} is not installed ({rule})") from error
-        from chainrule.serve.http.app import create_app
-        from chainrule.serve.http.server import bound, is_local, serve
+        for package in ("pydantic", "starlette", "uvicorn"):
+            if find_spec(package) is None:
+                rule = "pip install 'chainrule[serve]'"
+                raise ConfigError(f"serve: {package} is not installed ({rule})")
+        from chainrule.serve.http.address import bound, check_host, is_local
         from chainrule.serve.models import ModelPath, load_models
 
+        for name in self.allow_host:
+            check_host(name)
         key = self.api_key if self.api_key is not None else os.environ.get(KEY)
         if key is not None and not (key := key.strip()):
             raise ConfigError("serve: ", Setting("api_key"), " is empty (must be a key, or left out)")
@@ -80,7 +81,8 @@ class Command:
             )
         paths = [ModelPath.of(word) for word in self.models]
         sock = bound(self.host, self.port)
-        with Progress("loading") as progress:
+        with Progress("loading") as progress, ThreadPoolExecutor(1) as pool:
+            http = pool.submit(_import_http)  # while weights are packed, which is no work for Python
             models = load_models(
                 paths,
                 weights=self.weights,
@@ -90,18 +92,27 @@ class Command:
                 draft=self.draft,
                 tell=progress.say,
             )
+            create_app, serve = http.result()
         app = create_app(
             models, api_key=key, hosts=(*self.allow_host, self.host), log_prompts=self.log_prompts
         )
         name, port = sock.getsockname()[:2]
         address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-        serve(app, sock, lambda: print(greeting(address, models, key is not None), flush=True))
+        shown = None if key is None else f"${KEY}" if self.api_key is None else "YOUR_KEY"
+        serve(app, sock, lambda: print(greeting(address, models, shown), flush=True))
 
 
-def greeting(address: str, models: Models, guarded: bool) -> str:
-    """Where it is, something to paste, and the memory of each model."""
+def _import_http() -> tuple[Any, Any]:
+    from chainrule.serve.http.app import create_app
+    from chainrule.serve.http.server import serve
+
+    return create_app, serve
+
+
+def greeting(address: str, models: Models, key: str | None) -> str:
+    """Where it is, something to paste, and the memory of each model; `key` stands for the key, which is not printed."""
     body = json.dumps({"model": models.first.name, "prompt": "Once", "max_tokens": 20})
-    header = ' -H "Authorization: Bearer $CHAINRULE_API_KEY"' if guarded else ""
+    header = f' -H "Authorization: Bearer {key}"' if key else ""
     example = f"curl {address}/v1/completions -H 'Content-Type: application/json'{header} -d '{body}'"
     where = f"serving at {address} (a page for people; clients of OpenAI: {address}/v1)"
     memory = (f"{served.name}: {served.memory}" for served in models if served.memory is not None)

@@ -18,7 +18,7 @@ from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import sentencepiece
 from chainrule.io.gguf.conventions import END_NAMES, adds_bos, id_of
 from chainrule.io.hf.tokenizers import bpe, pipeline
-from chainrule.io.hf.tokenizers.bpe import merge_pair
+from chainrule.io.hf.tokenizers.bpe import merge_pairs
 from chainrule.io.hf.tokenizers.parts import OtherParts
 from chainrule.io.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN_TYPE, UNUSED, USER_DEFINED
 from chainrule.io.settings import Settings
@@ -133,7 +133,7 @@ def _read_bpe(settings: Settings, tokens: list[str], types: list[float]) -> Toke
     special = {name: id for name, id in ids.items() if types[id] not in (NORMAL, BYTE)}
     found = BPETokenizer(
         {hide(name): id for name, id in ids.items() if name not in special},
-        [merge_pair(place, merge, ids) for place, merge in enumerate(merges)],
+        merge_pairs(merges, ids),
         pattern=pattern,
         special_tokens=special,
         whole_words=pattern in ("llama3", "tekken") and pre not in MERGED,

@@ -12,7 +12,7 @@ from chainrule.io.peft.lora import LORA_A, LORA_B
 from chainrule.io.peft.names import PREFIX, groups, has_names
 from chainrule.io.peft.tokens import INDICES, tokens_of
 from chainrule.io.settings import Settings
-from chainrule.models import Llama, Model
+from chainrule.models import GPT, Llama, Model
 from chainrule.models.tuning import LoRA, Method, Prefix, Prompt
 from chainrule.models.tuning import method_of as described_method
 
@@ -66,8 +66,10 @@ def foreign_method(model: Model, about: Mapping[str, Any], arrays: Mapping[str, 
         return Prompt(length=settings.integer("num_virtual_tokens"))
     if kind == "PREFIX_TUNING":
         settings.must("prefix_projection", False)
-        if not isinstance(model, Llama):
-            rule = "must be a Llama: elsewhere the prefix takes positions there, and here it takes none"
+        if not isinstance(model, GPT | Llama):
+            rule = (
+                "must be a GPT or a Llama: elsewhere the prefix takes positions there, and here it takes none"
+            )
             raise FormatError(f"peft_type is PREFIX_TUNING for a {type(model).__name__} ({rule})")
         return Prefix(length=settings.integer("num_virtual_tokens"))
     settings.must("bias", "none")

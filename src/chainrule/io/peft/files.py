@@ -16,7 +16,7 @@ from chainrule.io.peft.lora import LORA_A, LORA_B, lora_config, own_pairs, pairs
 from chainrule.io.peft.names import PREFIX, extras, has_names, module_of, task_type
 from chainrule.io.peft.prompts import PROMPT, own_prefixes, prefix_config, prefixes_of, prompt_config
 from chainrule.io.peft.tokens import OWN, ROWS, own_rows, rows_of, token_config
-from chainrule.models import Llama, Model
+from chainrule.models import GPT, Llama, Model
 from chainrule.models.tuning import LoRA, Method, Prefix, Prompt
 from chainrule.nn import SoftPrompt
 
@@ -45,9 +45,10 @@ def to_files(
         (name,) = (name for name in own if name.endswith(".prompt"))
         arrays = {PROMPT: own[name]} | {n: array for n, array in own.items() if n != name}
         return arrays, about | prompt_config(model, method) | {"peft_type": method.peft_type}
-    if isinstance(method, Prefix) and isinstance(model, Llama):
+    if isinstance(method, Prefix) and isinstance(model, GPT | Llama):
         found = {PROMPT: prefixes_of(model, method.length)}
-        # Our keys too: turned and back they lose bits.
+        if isinstance(model, GPT):  # of a Llama our keys too: turned and back they lose bits
+            rest = {name: array for name, array in own.items() if ".prefix." not in name}
         return found | rest, about | prefix_config(model, method)
     return rest, about
 

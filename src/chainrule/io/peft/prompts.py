@@ -1,7 +1,7 @@
 """Prefixes, one array (m, layers · 2 · heads · D) of keys and values, and prompts, one array (m, C).
 
-There a prefix takes the first m positions, here it takes none: so the keys of a Llama are turned on by m positions, and
-others have no such file.
+There a prefix takes the first m positions. So it does in our GPT; in a Llama, where only distances count, it takes
+none, and its keys are turned on by m positions. Others have no such file.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def prompt_config(model: Model, method: Prompt | Prefix) -> dict[str, Any]:
     }
 
 
-def prefix_config(model: Llama, method: Prefix) -> dict[str, Any]:
-    heads, size = model.config.n_kv_head, model.config.head_size
+def prefix_config(model: Model, method: Prefix) -> dict[str, Any]:
+    heads, _, size = prefixes(model)[0][1].keys.shape
     own = {"peft_type": method.peft_type, "token_dim": heads * size, "num_attention_heads": heads}
     return (
         prompt_config(model, method) | own | {"encoder_hidden_size": size * heads, "prefix_projection": False}
@@ -40,17 +40,15 @@ def prefix_config(model: Llama, method: Prefix) -> dict[str, Any]:
 
 def prefixes_of(model: Model, length: int) -> Array:
     """Keys and values of all layers (m, L · 2 · H · D), keys turned on by m positions"""
-    parts = [layer for _, layer in model.named_layers() if isinstance(layer, KeyValuePrefix)]
-    both = [(_turned(model, i, each.keys.array, length), each.values.array) for i, each in enumerate(parts)]
+    parts = enumerate(prefixes(model))
+    both = [(_turned(model, i, each.keys.array, length), each.values.array) for i, (_, each) in parts]
     return np.array(both).transpose(3, 0, 1, 2, 4).reshape(length, -1)  # from (L, 2, H, m, D)
 
 
 def own_prefixes(model: Model, prompt: Array) -> dict[str, Array]:
-    """The inverse of `_prefixes_of`, by our names."""
-    paths = [path for path, layer in model.named_layers() if isinstance(layer, KeyValuePrefix)]
-    heads, length, size = next(
-        layer.keys.shape for _, layer in model.named_layers() if isinstance(layer, KeyValuePrefix)
-    )
+    """The inverse of `prefixes_of`, by our names."""
+    paths = [path for path, _ in prefixes(model)]
+    heads, length, size = prefixes(model)[0][1].keys.shape
     shape = (length, len(paths) * 2 * heads * size)
     if prompt.shape != shape:
         raise FormatError(f"{PROMPT} has shape {prompt.shape} (must be {shape})")
@@ -61,9 +59,14 @@ def own_prefixes(model: Model, prompt: Array) -> dict[str, Array]:
     return found
 
 
+def prefixes(model: Model) -> list[tuple[str, KeyValuePrefix]]:
+    """Those of all layers, with their paths."""
+    return [(path, layer) for path, layer in model.named_layers() if isinstance(layer, KeyValuePrefix)]
+
+
 def _turned(model: Model, layer: int, keys: Array, positions: int) -> Array:
     """keys (H, m, D) turned by so many positions, all alike; a layer without rotations keeps them"""
-    frequencies = model.layers[layer].self_attn.frequencies  # type: ignore[attr-defined]
+    frequencies = model.layers[layer].self_attn.frequencies if isinstance(model, Llama) else None
     if frequencies is None:
         return keys
     places = np.full(keys.shape[1], positions)

@@ -233,10 +233,16 @@ class BERTEmbedder(Model):
         inputs (ids, mask, partner_ids, partner_mask), each (B, T), targets (B,) -> scalar; the others of the batch are
         the negatives, and both directions count alike.
         """
+        return self.compared(self.to_compare(inputs), targets)
+
+    def to_compare(self, inputs: Any) -> tuple[Tensor, ...]:
+        """Vectors of texts and of their partners, (B, C) each, of length 1"""
         ids, mask, partner_ids, partner_mask = inputs
-        texts, partners = self(ids, mask), self(partner_ids, partner_mask)  # (B, C) each
-        if not self.config.normalize:
-            texts, partners = unit(texts), unit(partners)
+        texts, partners = self(ids, mask), self(partner_ids, partner_mask)
+        return (texts, partners) if self.config.normalize else (unit(texts), unit(partners))
+
+    def compared(self, vectors: tuple[Tensor, ...], targets: Array) -> Tensor:
+        texts, partners = vectors
         cosines = ops.matmul(texts, partners.transpose(1, 0))  # (B, B)
         scores = cosines * (1 / self.config.temperature)
         own = np.where(np.asarray(targets) == IGNORE, IGNORE, np.arange(len(targets)))

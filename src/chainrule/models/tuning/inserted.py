@@ -69,7 +69,8 @@ class BottleneckAdapter(Method):
 class Prefix(Method):
     """Learned keys and values before those of every text, in each layer of self-attention. (Li and Liang 2021)
 
-    They start small and at random, so the model does not start as the base: attention gives them a share at once.
+    They start small and at random, so the model does not start as the base: attention gives them a share at once. In a
+    GPT, whose positions are learned, they take the first ones, and the text begins behind.
 
     >>> import chainrule as cr
     >>> base = cr.models.make("gpt", n_layer=2, n_embd=32, n_head=2, vocab_size=10)
@@ -92,6 +93,9 @@ class Prefix(Method):
     def insert(self, model: Model) -> None:
         for path, heads, size in self._places(model):
             put(model, f"{path}.prefix", KeyValuePrefix(self.length, heads, size))
+        if model.context < 1:
+            said = f" is {self.length}, the context {model.context + self.length} (must be less: the text comes behind)"
+            raise ConfigError("prefix: ", Setting("length"), said)
 
     def _places(self, model: Model) -> list[tuple[str, int, int]]:
         """Path, heads of keys and numbers of each, of every layer of self-attention."""

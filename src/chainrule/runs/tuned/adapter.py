@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +24,15 @@ from chainrule.errors import CheckpointError, ConfigError, FormatError
 from chainrule.io import peft, safetensors
 from chainrule.io.files import read_bytes
 from chainrule.io.hf.architectures import check_size
-from chainrule.models import BERT, Model
+from chainrule.io.lazy import later
+from chainrule.io.opened import is_stored, lazy_arrays
+from chainrule.models import BERT, LanguageModel, Model
 from chainrule.models.registry import described
 from chainrule.models.tuning import Method
 from chainrule.models.tuning.parts import base_name, merged, parts
 from chainrule.nn import TokenRows
-from chainrule.nn.init import unfilled
+from chainrule.nn.init import stored_parameters, unfilled
+from chainrule.runs.tuned.stored import attach_tuned, longer
 from chainrule.text import Tokenizer
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -67,7 +71,7 @@ def check_method(method: Method | None, start: object, draft: bool) -> None:
 def weights_sha256(model: Model) -> str:
     """SHA-256 of the names, shapes and values of all weights, in the order of their names."""
     total = hashlib.sha256()
-    for name, array in sorted(model.arrays().items()):
+    for name, array in sorted(lazy_arrays(model).items()):
         total.update(f"{name} {array.shape}\0".encode())
         total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()
@@ -94,7 +98,7 @@ def _by_name(base: Model, model: Model | type[Model]) -> dict[str, Array]:
     """The arrays of the base by their names in a model with its body."""
     kind = model if isinstance(model, type) else type(model)
     inside = isinstance(base, BERT) and kind is not BERT
-    return {f"bert.{name}" if inside else name: array for name, array in base.arrays().items()}
+    return {f"bert.{name}" if inside else name: array for name, array in lazy_arrays(base).items()}
 
 
 def _same(array: Array, other: Array | None, aside: Array | None = None) -> bool:
@@ -114,20 +118,31 @@ def description(method: Method, base: Base, folder: Path) -> dict[str, Any]:
 
 
 def build(
-    config: Mapping[str, Any], arrays: Mapping[str, Array], about: Mapping[str, Any], folder: Path
+    config: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    about: Mapping[str, Any],
+    folder: Path,
+    *,
+    to_decode: bool = False,
 ) -> tuple[Model, Method, Base]:
-    """The tuned model of a checkpoint, in evaluation mode: the base with what the adapter's files hold."""
-    base, model_of_base, _ = open_base(about, folder)
+    """The tuned model of a checkpoint, in evaluation mode: the base with what the adapter's files hold.
+
+    With `to_decode` the weights of a language model stay in their files, as in `Opened.to_decode`.
+    """
+    base, model_of_base, _ = open_base(about, folder, to_decode=to_decode)
     kind, sizes = described(config)
     method = peft.method_of(about)
     if method is None:
         raise CheckpointError(f"{folder}: {CONFIG} says no method (must be as it was saved)")
     there = _by_name(model_of_base, kind)
     check_size(kind.n_params(sizes), {**there, **arrays})
-    with unfilled():
+    in_files = to_decode and issubclass(kind, LanguageModel)
+    with stored_parameters() if in_files else unfilled():
         model = method.apply(kind(sizes))
     own, tables = peft.from_files(model, method, arrays), _tables(model)
+    values: dict[str, Array] = {}
     for name, array in model.arrays().items():
+        shape = array.shape
         value = own.pop(name, None)
         value = there.get(base_name(name)) if value is None else value
         if (
@@ -142,24 +157,33 @@ def build(
             raise CheckpointError(
                 f"{folder}: {name} {found} (the adapter does not fit its base, {base.path})"
             )
-        array[...] = value
+        if in_files:
+            values[name] = (
+                value if array.shape == shape else later(partial(longer, shape[0]), value, shape=shape)
+            )
+        else:
+            array[...] = value
     if own:
         raise CheckpointError(
             f"{folder}: {next(iter(own))} is unknown (the adapter does not fit its base, {base.path})"
         )
+    if in_files:
+        attach_tuned(model, values)
     for layer in parts(model).values():
-        if isinstance(layer, TokenRows):
+        if isinstance(layer, TokenRows) and not in_files:
             layer.table()
     return model.eval(), method, base
 
 
-def open_base(about: Mapping[str, Any], folder: Path) -> tuple[Base, Model, Tokenizer]:
+def open_base(
+    about: Mapping[str, Any], folder: Path, *, to_decode: bool = False
+) -> tuple[Base, Model, Tokenizer]:
     """The base that an adapter's config names, checked against its hash if there is one.
 
     If it is tuned itself, what it has learned is added into its weights, as it was when the run began.
     """
     path, wanted = base_path(about, folder), _ours(about).get("base_sha256")
-    tuned, tokenizer = _loaded(path, folder)
+    tuned, tokenizer = _loaded(path, folder, to_decode)
     model = merged(tuned)
     found = weights_sha256(model)
     if wanted is not None and found != wanted:
@@ -170,16 +194,16 @@ def open_base(about: Mapping[str, Any], folder: Path) -> tuple[Base, Model, Toke
     return Base(path.resolve(), found), model, tokenizer
 
 
-def _loaded(path: Path, folder: Path) -> tuple[Model, Tokenizer]:
+def _loaded(path: Path, folder: Path, to_decode: bool) -> tuple[Model, Tokenizer]:
     """The base of an adapter, which may have a base too, but not one that is opened already."""
-    from chainrule.runs.load import load  # which knows adapters
+    from chainrule.runs.load import open_model  # which knows adapters
 
     chain = (*_chain.get(), folder.resolve())
     if path.resolve() in chain:
         raise CheckpointError(f"{folder}: its base {path} has it as a base (must be a model of its own)")
     token = _chain.set(chain)
     try:
-        return load(path)
+        return open_model(path, to_decode=to_decode)[:2]
     finally:
         _chain.reset(token)
 
@@ -216,15 +240,24 @@ def is_adapter(path: Path) -> bool:
     )
 
 
-def load_adapter(folder: Path) -> tuple[Model, Tokenizer]:
-    """The model of a directory with an adapter alone, and the tokenizer of its base."""
+def load_adapter(folder: Path, *, to_decode: bool = False) -> tuple[Model, Tokenizer]:
+    """The model of a directory with an adapter alone, and the tokenizer of its base; `to_decode` as in `build`."""
     about = read_config(folder)
-    _, model, tokenizer = open_base(about, folder)
+    _, model, tokenizer = open_base(about, folder, to_decode=to_decode)
     arrays = safetensors.read(folder / WEIGHTS)
     method = peft.method_of(about) or peft.foreign_method(model, about, arrays)
-    method.apply(model)
-    state = model.state() | peft.from_files(model, method, arrays)
-    model.load(state)
+    if is_stored(model):
+        there = lazy_arrays(model)
+        with stored_parameters():
+            model = method.apply(type(model)(model.config))
+        names = {name: base_name(name) for name in model.arrays()}
+        values = {name: there[base] for name, base in names.items() if base in there}
+        values |= peft.from_files(model, method, arrays)
+        model.check_state(values)
+        attach_tuned(model, values)
+    else:
+        method.apply(model)
+        model.load(model.state() | peft.from_files(model, method, arrays))
     return model.eval(), tokenizer
 
 

@@ -10,7 +10,7 @@ from chainrule.serve.api.errors import refused
 from chainrule.serve.api.generation import Generation, check_jobs
 from chainrule.serve.api.requests import ChatRequest, MessageBody
 from chainrule.serve.api.response_format import constraint_of
-from chainrule.serve.api.sampling import check_text, sampling_of, tokens_left
+from chainrule.serve.api.sampling import check_text, encoding, sampling_of, tokens_left
 from chainrule.serve.api.shapes import ChatShape
 from chainrule.serve.api.tools import tool_ids, tool_shape, wants_tools
 from chainrule.serve.models import Served
@@ -63,7 +63,8 @@ def conversation_ids(
     """The tokens of a conversation, as the model's template writes it."""
     found = [_message(message, place) for place, message in enumerate(messages)]
     check_text("".join(message["content"] for message in found), served, "messages")
-    return chat_ids(served.tokenizer, served.format, found, add_generation_prompt=add_generation_prompt)
+    with encoding("messages"):
+        return chat_ids(served.tokenizer, served.format, found, add_generation_prompt=add_generation_prompt)
 
 
 def _message(message: MessageBody, place: int) -> Message:

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-
 from chainrule.generate.healing import Prompt
 from chainrule.generate.requests import Request
 from chainrule.generate.sample import encoded, prompted
-from chainrule.generate.sampling import check_prompt
 from chainrule.serve.api.choices import Choice, Delta, legacy_logprobs
 from chainrule.serve.api.errors import refused
 from chainrule.serve.api.generation import Generation, check_jobs
 from chainrule.serve.api.requests import CompletionRequest
-from chainrule.serve.api.sampling import check_text, sampling_of, tokens_left
+from chainrule.serve.api.sampling import check_text, encoding, sampling_of, token_ids, tokens_left
 from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Served
 
@@ -131,7 +128,10 @@ def _prompted(prompt: str | Sequence[int], served: Served, echo: bool) -> Prompt
     tokenizer = served.tokenizer
     if isinstance(prompt, str):
         special = tokenizer.conventions.chat_template is not None
-        found = Prompt(encoded(tokenizer, prompt, special)) if echo else prompted(tokenizer, prompt, special)
+        with encoding("prompt"):
+            found = (
+                Prompt(encoded(tokenizer, prompt, special)) if echo else prompted(tokenizer, prompt, special)
+            )
         return Prompted(found, prompt)
-    ids = np.array(check_prompt(prompt, served.vocab_size), np.int32)
+    ids = token_ids(prompt, served.vocab_size, "prompt")
     return Prompted(Prompt(ids), tokenizer.decode(ids[ids < tokenizer.vocab_size]))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.generate.embedding import Vectors
-from chainrule.generate.sampling import check_prompt
 from chainrule.serve.api.errors import refused
 from chainrule.serve.api.requests import EmbeddingRequest
+from chainrule.serve.api.sampling import encoding, token_ids
 from chainrule.serve.batching import Embedder
 from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Served
 from chainrule.types import Ids
+
+if TYPE_CHECKING:
+    from chainrule.generate.embedding import Vectors
 
 
 def embedder_of(served: Served) -> Embedder:
@@ -36,12 +38,13 @@ def embedding_rows(body: EmbeddingRequest, served: Served) -> list[Ids]:
         given = [given]
     if not 0 < len(given) <= LIMITS.texts:
         raise refused(f"input: {len(given)} texts (must be from 1 to {LIMITS.texts})", "input")
-    return [
-        served.tokenizer.encode(text)
-        if isinstance(text, str)
-        else np.array(check_prompt(text, served.vocab_size), np.int32)
-        for text in given
-    ]
+    with encoding("input"):
+        return [
+            served.tokenizer.encode(text)
+            if isinstance(text, str)
+            else token_ids(text, served.vocab_size, "input")
+            for text in given
+        ]
 
 
 def embedding_response(

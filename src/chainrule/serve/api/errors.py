@@ -55,6 +55,8 @@ def api_error(error: BaseException) -> ApiError:
     if isinstance(error, ConnectionAbortedError):
         return ApiError(503, f"serve: {error}", code="shutting_down", headers=wait)
     if isinstance(error, ChainruleError):
-        setting = next((str(part) for part in error.args if isinstance(part, Setting)), None)
-        return refused(str(error), setting)
+        first = next((i for i, part in enumerate(error.args) if isinstance(part, Setting)), None)
+        if first is None:
+            return refused(str(error))
+        return refused("".join(map(str, error.args[first:])), error.args[first])  # not the command it is of
     return ApiError(500, "serve: the request failed inside the server (see its log)", code="internal_error")

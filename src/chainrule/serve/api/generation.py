@@ -154,9 +154,9 @@ def writer_of(served: Served) -> Batcher:
 
 
 def check_jobs(served: Served, jobs: int, param: str) -> None:
-    """Refuse at once what can never run, or not now."""
+    """Refuse at once what can never run, or not now, and what would leave no place to others."""
     writer = writer_of(served)
-    if jobs > writer.capacity:
-        rule = f"must be at most {writer.capacity}, the slots and the queue of this server"
+    if jobs > writer.most_jobs:
+        rule = f"must be at most {writer.most_jobs} on this server: its slots and half of its queue"
         raise refused(f"{param}: {jobs} texts in one request ({rule})", param)
     writer.check_capacity(jobs)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from chainrule.serve.api.errors import ApiError, refused
+from chainrule.serve.api.refusals import refusal
 from chainrule.serve.limits import LIMITS
 
 Seed = Annotated[int, Field(ge=-(2**63), le=2**64 - 1)]
@@ -64,12 +63,12 @@ class CompletionRequest(SamplingBody):
     logprobs: int | None = Field(None, ge=0, le=LIMITS.alternatives)
     max_tokens: int | None = Field(None, ge=0)
     suffix: Literal[""] | None = Field(
-        None, description="Must be left out: no text is filled in before a suffix."
+        None, description="Left out or empty: no text is filled in before a suffix."
     )
 
 
 class TextPart(Body):
-    type: Literal["text"]
+    type: Literal["text"] = Field(description="Text: images, audio and files are not read.")
     text: str
 
 
@@ -118,7 +117,7 @@ class ChatRequest(SamplingBody):
     max_completion_tokens: int | None = Field(None, ge=0)
     response_format: ResponseFormat | None = None
     tools: Objects | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    tool_choice: str | dict[str, Any] | None = Field(None, description="Auto or none: no call can be forced.")
     parallel_tool_calls: bool | None = None
     store: bool | None = Field(None, description="Accepted; nothing is stored.")
     metadata: dict[str, str] | None = Field(None, description="Accepted and ignored.")
@@ -156,42 +155,8 @@ B = TypeVar("B", bound=Body)
 
 
 def parsed(kind: type[B], body: bytes) -> B:
-    """The body of a request; the first thing that is wrong with it is said."""
+    """The body of a request; what is wrong with it is said."""
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
-        raise _refused(kind, error) from None
-
-
-def _fields(kind: type[Body], place: Sequence[int | str]) -> list[str]:
-    """The names of the fields of the object at a place of a body."""
-    for part in place:
-        if isinstance(part, str) and part in kind.model_fields:
-            kind = next(_models(kind.model_fields[part].annotation), kind)
-    return [field.alias or name for name, field in kind.model_fields.items()]
-
-
-def _models(annotation: Any) -> Iterator[type[Body]]:
-    """The models that an annotation names."""
-    if isinstance(annotation, type) and issubclass(annotation, Body):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _models(inner)
-
-
-def _refused(kind: type[Body], error: ValidationError) -> ApiError:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = [str(part) for part in first["loc"]]
-    if first["type"] == "json_invalid":
-        return refused(f"body: {first['msg']} (must be a JSON object)", code="invalid_json")
-    if not place:
-        return refused("body: must be a JSON object")
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(_fields(kind, first["loc"][:-1]))
-        return refused(f"{'.'.join(place)}: no such field (known are {known})", place[0], "unknown_parameter")
-    if first["type"] == "missing":
-        return refused(f"{'.'.join(place)}: missing (must be given)", place[0], "missing_required_parameter")
-    field = kind.model_fields.get(place[0])
-    rule = (field.description if field else None) or first["msg"].replace("Input should be", "must be")
-    shown = place[0] if field and field.description else ".".join(place)
-    return refused(f"{shown}: {first['msg'] if rule == first['msg'] else rule}", place[0])
+        raise refusal(kind, body, error) from None

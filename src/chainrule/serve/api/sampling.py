@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
+from chainrule.errors import DataError
 from chainrule.generate.sampling import Sampling, with_defaults
 from chainrule.serve.api.errors import ApiError, refused
 from chainrule.serve.api.requests import SamplingBody
 from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Served
+from chainrule.types import Ids
 
 TAKEN = (
     "frequency_penalty",
@@ -53,6 +59,22 @@ def _stop(given: str | list[str] | None) -> tuple[str, ...]:
             rule = f"must have from 1 to {LIMITS.stop_length} characters"
             raise refused(f"stop: a string of {len(stop)} characters ({rule})", "stop")
     return stops
+
+
+def token_ids(ids: Sequence[int], vocab_size: int, param: str) -> Ids:
+    """The tokens that a request names by their ids."""
+    if (largest := max(ids, default=0)) >= vocab_size:
+        raise refused(f"{param}: token {largest} (must be from 0 to {vocab_size - 1})", param)
+    return np.array(ids, np.int32)
+
+
+@contextmanager
+def encoding(param: str) -> Iterator[None]:
+    """A text that the tokenizer cannot encode is refused by the name of its field."""
+    try:
+        yield
+    except DataError as error:
+        raise refused(f"{param}: {error}", param) from None
 
 
 def check_text(text: str, served: Served, param: str) -> None:

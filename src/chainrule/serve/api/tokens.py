@@ -9,6 +9,7 @@ import numpy as np
 from chainrule.serve.api.chat import conversation_ids
 from chainrule.serve.api.errors import refused
 from chainrule.serve.api.requests import DetokenizeRequest, TokenizeRequest
+from chainrule.serve.api.sampling import encoding, token_ids
 from chainrule.serve.models import Served
 from chainrule.text import Tokenizer, prompt_ids
 from chainrule.text.chat.prompts import marked_ids
@@ -21,10 +22,13 @@ def tokenize(body: TokenizeRequest, served: Served) -> dict[str, Any]:
     if body.messages is not None:
         begin = body.add_generation_prompt is not False
         ids = conversation_ids(body.messages, served, add_generation_prompt=begin)
-    elif body.add_special_tokens is False:
-        ids = bare_ids(served.tokenizer, body.prompt or "")
     else:
-        ids = prompt_ids(served.tokenizer, body.prompt or "", special=True)
+        with encoding("prompt"):
+            bare = body.add_special_tokens is False
+            text = body.prompt or ""
+            ids = (
+                bare_ids(served.tokenizer, text) if bare else prompt_ids(served.tokenizer, text, special=True)
+            )
     tokens = ids.tolist()
     names = [served.token_text(id) for id in tokens] if body.return_token_strs else None
     return {"tokens": tokens, "count": len(tokens), "max_model_len": served.context, "token_strs": names}
@@ -40,9 +44,7 @@ def bare_ids(tokenizer: Tokenizer, text: str) -> Ids:
 
 
 def detokenize(body: DetokenizeRequest, served: Served) -> dict[str, Any]:
-    ids = np.array(body.tokens, np.int64) if all(t < 2**31 for t in body.tokens) else None
-    if ids is None:
-        raise refused(f"tokens: an id beyond the vocabulary of {served.tokenizer.vocab_size}", "tokens")
+    ids = token_ids(body.tokens, served.tokenizer.vocab_size, "tokens")
     return {"prompt": served.tokenizer.decode(ids)}
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from chainrule.serve.api.choices import Choice, Delta
 from chainrule.serve.api.errors import refused
 from chainrule.serve.api.requests import ChatRequest, MessageBody
+from chainrule.serve.api.sampling import encoding
 from chainrule.serve.api.shapes import ChatShape
 from chainrule.serve.models import Served
 from chainrule.text import ChatTemplate, prompt_ids
@@ -45,8 +46,9 @@ def tool_ids(body: ChatRequest, served: Served) -> Ids:
     plain = _Plain(served)
     messages = [plain(_message(message, place)) for place, message in enumerate(body.messages)]
     tools = None if body.tool_choice == "none" else plain(body.tools)
-    text = served.format.render(messages, add_generation_prompt=True, tools=tools)
-    return prompt_ids(served.tokenizer, text, special=True)
+    with encoding("messages"):
+        text = served.format.render(messages, add_generation_prompt=True, tools=tools)
+        return prompt_ids(served.tokenizer, text, special=True)
 
 
 def tool_names(body: ChatRequest) -> frozenset[str]:

@@ -9,32 +9,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from chainrule.errors import CacheFull, DataError
 from chainrule.generate.processors import Logits
-from chainrule.generate.requests import token_score
 from chainrule.serve.batching.caches import Caches
 from chainrule.serve.batching.drafts import Drafter
 from chainrule.serve.batching.job import Full, Job, Update
 from chainrule.serve.batching.prefixes import Prefixes, Slot
 from chainrule.serve.batching.turns import Turns
+from chainrule.serve.batching.writing import Counters, Writing, wants_every
 
 ROWS = 64  # tokens of prompts in a step while texts are being written: what a stream waits for at most
 ROWS_ALONE = 256  # while none is
-
-
-@dataclass
-class Counters:
-    """What a batcher has done so far."""
-
-    prompt_tokens: int = 0
-    reused_tokens: int = 0
-    tokens: int = 0
-    steps: int = 0
-    drafted: int = 0
-    accepted: int = 0
 
 
 class Batcher:
@@ -45,8 +32,11 @@ class Batcher:
         self.queue = queue
         self.drafter = drafter
         self.counters = Counters()
+        self.pages = 0
+        """Of the KV cache that were in use after the last step, also by texts that have ended and may be continued."""
         self._slots = [Slot(i) for i in range(caches.slots)]
         self._prefixes = Prefixes(caches, self._slots)
+        self._writing = Writing(caches, self.counters)
         self._waiting = Turns()
         self._order = count()  # of jobs, as they get a slot
         self._tight = False  # a job gave up its cache and waits for another to end
@@ -58,6 +48,11 @@ class Batcher:
     def capacity(self) -> int:
         """Jobs at most, at work and waiting."""
         return len(self._slots) + self.queue
+
+    @property
+    def most_jobs(self) -> int:
+        """Of one request: half of the queue is left to others."""
+        return self.capacity - self.queue // 2
 
     @property
     def running(self) -> int:
@@ -103,6 +98,7 @@ class Batcher:
         self._admit()
         if pieces := self._pieces():
             self._read(list(pieces), list(pieces.values()))
+        self.pages = self.caches.pages
 
     def fail(self, error: Exception) -> None:
         """End everything."""
@@ -159,7 +155,7 @@ class Batcher:
 
     def _read(self, slots: Sequence[Slot], pieces: Sequence[list[int]]) -> None:
         """Read a piece for each slot and let its job advance. If that fails, each alone: one harms no other."""
-        every = [_wants_every(slot, piece) for slot, piece in zip(slots, pieces, strict=True)]
+        every = [wants_every(slot, piece) for slot, piece in zip(slots, pieces, strict=True)]
         try:
             rows = self.caches.read(pieces, [slot.number for slot in slots], every)
         except CacheFull as error:
@@ -204,7 +200,7 @@ class Batcher:
                 known = job.n_tokens
                 while len(slot.seen) < known and slot.job is not None:
                     piece = slot.ahead(ROWS)
-                    rows = self.caches.read([piece], [slot.number], [_wants_every(slot, piece)])
+                    rows = self.caches.read([piece], [slot.number], [wants_every(slot, piece)])
                     self._advance(slot, piece, rows[0])
                 return
             except Exception as alone:
@@ -213,58 +209,12 @@ class Batcher:
         self._forget(slot)
 
     def _advance(self, slot: Slot, piece: list[int], logits: Logits) -> None:
-        """A slot has read a piece: score a prompt, write what follows it, see how many guesses were right."""
-        job = slot.job
-        assert job is not None
-        slot.used = self.counters.steps
-        before, known = len(slot.seen), job.n_tokens
-        slot.seen.extend(piece)
-        if job.cancelled:
-            return
-        if job.scores_prompt:
-            self._score(job, before, piece, logits)
-        self.counters.prompt_tokens += max(0, min(len(slot.seen), len(job.request.prompt)) - before)
-        if len(slot.seen) < known:
-            return
-        if job.request.finish:  # the prompt was to be scored, and nothing else
-            self._end(slot, Update(prompt_scores=tuple(job.prompt_scores), finish=job.request.finish))
-            return
-        try:
-            self._write(slot, job, logits[len(logits) - (len(slot.seen) - known) - 1 :], known)
-        except Exception as error:
-            self._end(slot, Update(error=error))
-
-    def _score(self, job: Job, before: int, piece: list[int], logits: Logits) -> None:
-        prompt, top = job.request.prompt, job.top_of_prompt or 0
-        for place, row in zip(range(before + 1, len(prompt)), logits, strict=False):
-            job.prompt_scores.append(token_score(row, prompt[place], top))
-
-    def _write(self, slot: Slot, job: Job, rows: Logits, known: int) -> None:
-        """Advance by the first row, and by each that follows as long as the guess before it was right."""
-        request, guesses = job.request, slot.seen[known:]
-        first, right, pieces = len(request.tokens), 0, []
-        for row, guess in zip(rows, [*guesses, None], strict=True):
-            request.advance(row)
-            pieces.append(request.piece)
-            if request.finish or request.tokens[-1] != guess:
-                break
-            right += 1
-        self.counters.accepted += right
-        self.counters.tokens += len(request.tokens) - first
-        if guesses:
-            kept = self.caches.keep(slot.number, known + right)
-            del slot.seen[kept:]
-        update = Update(
-            piece="".join(pieces),
-            tokens=tuple(request.tokens[first:]),
-            scores=tuple((request.scores or [])[first:]),
-            prompt_scores=tuple(job.prompt_scores) if first == 0 else (),
-            finish=request.finish,
-        )
-        if update.last:
+        """A slot has read a piece: tell its job what is new, or that it has ended."""
+        update = self._writing.advance(slot, piece, logits)
+        if update is not None and update.last:
             self._end(slot, update)
-        else:
-            job.tell(update)
+        elif update is not None and slot.job is not None:
+            slot.job.tell(update)
 
     def _end(self, slot: Slot, update: Update) -> None:
         job, slot.job, self._tight = slot.job, None, False
@@ -276,9 +226,3 @@ class Batcher:
         self.caches.keep(slot.number, 0)
         del slot.seen[:]
         slot.leader = None
-
-
-def _wants_every(slot: Slot, piece: Sequence[int]) -> bool:
-    """Logits after each token of the piece are needed: a prompt is scored, or guesses are checked."""
-    job = slot.job
-    return job is not None and (job.scores_prompt or len(slot.seen) + len(piece) > job.n_tokens)

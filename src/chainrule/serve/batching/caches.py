@@ -29,6 +29,10 @@ class Caches(Protocol):
     rewinds: bool
     """A text can go back to any of its beginnings."""
 
+    @property
+    def pages(self) -> int:
+        """Of the KV cache that are in use; 0 for what has none."""
+
     def read(
         self, pieces: Sequence[Sequence[int]], slots: Sequence[int], every: Sequence[bool]
     ) -> list[Logits]:
@@ -53,6 +57,10 @@ class DecoderCaches:
         self.vocab_size = decoder.vocab_size
         self.slots = len(decoder.lengths)
         self.rewinds = decoder.limited  # a recurrent state cannot
+
+    @property
+    def pages(self) -> int:
+        return self.decoder.pages.held
 
     def read(
         self, pieces: Sequence[Sequence[int]], slots: Sequence[int], every: Sequence[bool]
@@ -80,6 +88,7 @@ class SessionCaches:
 
     context: int | None = None
     rewinds = False
+    pages = 0
 
     def __init__(self, model: Model, slots: int) -> None:
         self.vocab_size = vocab_size(model)

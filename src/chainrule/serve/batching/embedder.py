@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.generate.embedding import Vectors, embed_ids
 from chainrule.models import Model
 from chainrule.serve.batching.job import Full
 from chainrule.text import Tokenizer
 from chainrule.types import Ids
+
+if TYPE_CHECKING:
+    from chainrule.generate.embedding import Vectors
 
 TOKENS = 256  # in a step, or one text: what streams of other models wait for at most
 SPECIAL = 2  # [CLS] and [SEP]
@@ -73,6 +75,8 @@ class Embedder:
             job = self._jobs[0] if self._jobs else None
         if job is None:
             return
+        from chainrule.generate.embedding import embed_ids  # here: it brings much that no other server needs
+
         try:
             job.vectors.extend(embed_ids(self.model, self.tokenizer, self._batch(job)))
         except Exception as error:

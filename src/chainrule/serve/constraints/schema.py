@@ -202,7 +202,7 @@ class Schema:
         for name in schema:
             if name not in KNOWN and name not in SILENT:
                 raise DataError(
-                    f"{place[:80]}: keyword {name[:40]!r} is not supported (known are {', '.join(KNOWN)})"
+                    f"{place[:80]}: keyword {name[:40]!r} is not supported (known are {', '.join((*KNOWN, '$defs'))})"
                 )
         check_values(schema, place)
         check_beside(schema, place)

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from chainrule import __version__
 from chainrule.errors import ChainruleError
 from chainrule.serve.api import tokens
 from chainrule.serve.api.chat import chat
@@ -38,7 +38,7 @@ from chainrule.serve.http.events import EventStream, dumped
 from chainrule.serve.http.flow import Flow, watched
 from chainrule.serve.http.gate import GONE, Gate, error_response, log_line, report
 from chainrule.serve.http.metrics import Metrics
-from chainrule.serve.http.openapi import add_document, documented
+from chainrule.serve.http.openapi import document
 from chainrule.serve.limits import LIMITS
 from chainrule.serve.models import Models, Served
 
@@ -197,7 +197,7 @@ def answered(content: dict[str, Any]) -> Response:
     return Response(dumped(content), media_type="application/json")
 
 
-# Path -> method of HTTP, method of `Server`, body, response: `documented` makes the OpenAPI document of them.
+# Path -> method of HTTP, method of `Server`, body, response: `document` describes them.
 ROUTES: dict[str, tuple[str, str, type[Body] | None, str]] = {
     "/v1/completions": ("POST", "completions", CompletionRequest, "CompletionResponse"),
     "/v1/chat/completions": ("POST", "chat", ChatRequest, "ChatResponse"),
@@ -224,18 +224,12 @@ def create_app(
     server = Server(models, log_prompts=log_prompts)
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
+    async def life(app: Starlette) -> AsyncIterator[None]:
         yield
         await asyncio.to_thread(server.worker.close)
 
-    app = FastAPI(title="Chainrule", version=__version__, docs_url=None, redoc_url=None, lifespan=life)
-    for path, (method, name, body, response) in ROUTES.items():
-        app.add_api_route(
-            path, getattr(server, name), methods=[method], name=name, **documented(path, body, response)
-        )
-    for file in sorted(PAGE.iterdir()):
-        add_file(app, "/" if file.name == "index.html" else f"/page/{file.name}", file)
-    add_document(app, [body for _, _, body, _ in ROUTES.values() if body])
+    async def describe(request: Request) -> Response:
+        return await asyncio.to_thread(lambda: answered(document(ROUTES)))
 
     async def refuse(request: Request, error: Exception) -> Response:
         return error_response(error)
@@ -247,20 +241,24 @@ def create_app(
         message = f"{what}: {words.get(error.status_code, error.detail)}"
         return error_response(ApiError(error.status_code, message, headers=error.headers))
 
-    app.add_exception_handler(ChainruleError, refuse)
-    app.add_exception_handler(HTTPException, http_error)
-    app.add_exception_handler(Exception, refuse)
+    routes = [
+        Route(path, getattr(server, name), methods=[method], name=name)
+        for path, (method, name, _, _) in ROUTES.items()
+    ]
+    routes += [Route("/openapi.json", describe), *map(page_route, sorted(PAGE.iterdir()))]
+    handlers: Any = {ChainruleError: refuse, HTTPException: http_error, Exception: refuse}
+    app = Starlette(routes=routes, lifespan=life, exception_handlers=handlers)
     app.state.server = server
     paths = {*ROUTES, "/", "/openapi.json"}
     most = LIMITS.pending + sum(served.capacity for served in models)
     return Gate(app, server.metrics, paths, api_key=api_key, hosts=hosts, most=most, log=log)
 
 
-def add_file(app: FastAPI, path: str, file: Path) -> None:
+def page_route(file: Path) -> Route:
     """A file of the page, read once."""
     content = file.read_bytes()
 
-    async def send() -> Response:
+    async def send(request: Request) -> Response:
         return Response(content, media_type=TYPES[file.suffix], headers={"Cache-Control": "no-cache"})
 
-    app.add_api_route(path, send, methods=["GET"], include_in_schema=False, name=file.name)
+    return Route("/" if file.name == "index.html" else f"/page/{file.name}", send, name=file.name)

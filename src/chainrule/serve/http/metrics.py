@@ -75,6 +75,11 @@ class Metrics:
             for served in self.models:
                 yield f'chainrule_{name}{{model="{served.name}"}} {getattr(served.station, name)}'
         writers = {served.name: served.writer for served in self.models if served.writer}
+        yield from _head(
+            "chainrule_cache_pages", "gauge", "Pages of KV caches in use, also by texts that have ended."
+        )
+        for name, writer in writers.items():
+            yield f'chainrule_cache_pages{{model="{name}"}} {writer.pages}'
         for field, about in COUNTED.items():
             yield from _head(f"chainrule_{field}_total", "counter", about)
             for name, writer in writers.items():

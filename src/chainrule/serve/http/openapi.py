@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
+from chainrule import __version__
 from chainrule.serve.api.requests import Body
 from chainrule.serve.api.responses import SCHEMAS
 
@@ -37,8 +37,24 @@ PARAMETERS = {
 }
 
 
-def documented(path: str, body: type[Body] | None, response: str) -> dict[str, Any]:
-    """What a route says of itself."""
+def document(routes: Mapping[str, tuple[str, str, type[Body] | None, str]]) -> dict[str, Any]:
+    """/openapi.json: path -> method of HTTP, name, body, response"""
+    bodies = [body for _, _, body, _ in routes.values() if body]
+    kinds = [(kind, "validation") for kind in (*bodies, *SCHEMAS)]
+    _, definitions = models_json_schema(kinds, ref_template=REF)  # type: ignore[arg-type]
+    paths = {
+        path.replace(":path", ""): {method.lower(): _operation(path, name, body, response)}
+        for path, (method, name, body, response) in routes.items()
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Chainrule", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": definitions["$defs"]},
+    }
+
+
+def _operation(path: str, name: str, body: type[Body] | None, response: str) -> dict[str, Any]:
     kind, schema = ("application/json", _ref(response)) if response else ("text/plain", {"type": "string"})
     content: dict[str, Any] = {kind: {"schema": schema}}
     if response in ("CompletionResponse", "ChatResponse"):
@@ -47,30 +63,13 @@ def documented(path: str, body: type[Body] | None, response: str) -> dict[str, A
     for status, about in FAILURES.items():
         failed = {"application/json": {"schema": _ref("ErrorResponse")}}
         answers[status] = {"description": about, "content": failed}
-    extra: dict[str, Any] = {"responses": answers}
+    found: dict[str, Any] = {"operationId": name, "responses": answers}
     if path in PARAMETERS:
-        extra["parameters"] = [PARAMETERS[path]]
+        found["parameters"] = [PARAMETERS[path]]
     if body:
         given = {"application/json": {"schema": _ref(body.__name__)}}
-        extra["requestBody"] = {"required": True, "content": given}
-    return {"openapi_extra": extra, "response_model": None}
-
-
-def add_document(app: FastAPI, bodies: Sequence[type[Body]]) -> None:
-    """/openapi.json with the bodies of requests and responses."""
-    made = FastAPI.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            found = made(app)
-            kinds = [(kind, "validation") for kind in (*bodies, *SCHEMAS)]
-            _, definitions = models_json_schema(kinds, ref_template=REF)  # type: ignore[arg-type]
-            schemas = found.setdefault("components", {}).setdefault("schemas", {})
-            schemas.update(definitions["$defs"])
-            app.openapi_schema = found
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
+        found["requestBody"] = {"required": True, "content": given}
+    return found
 
 
 def _ref(name: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
 import socket
 import threading
@@ -16,7 +15,6 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from chainrule.errors import ConfigError
 from chainrule.serve.limits import LIMITS
 
 SENT_AHEAD = 1 << 17  # bytes that a client has not taken: left to itself a system holds megabytes of each
@@ -116,30 +114,6 @@ class Uvicorn(uvicorn.Server):
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit
         self.should_exit = True
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A socket at this address, which is refused while it is taken; it accepts nothing before the server runs."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # Named as TCP: asyncio then sends small packets at once, which a client would otherwise wait 40 ms for.
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-    except (OSError, UnicodeError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"serve: {host} port {port}: {why} (choose another --port, or --port 0 for any)"
-        ) from None
-    return found
-
-
-def is_local(host: str) -> bool:
-    """Only programs of this machine can reach it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def serve(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from chainrule.distributed import alone, in_order
 from chainrule.text.unicode.utf8 import Joined, joined
 
 PART = 1 << 20  # bytes for a worker at once
@@ -20,6 +19,8 @@ _CUT = re.compile(rb"(?<=[A-Za-z])(?=[ \n])")
 
 def count_words(trainer: Any, make: Callable[[], Any], texts: Iterable[bytes], workers: int) -> bool:
     """Add the words of texts, counted by workers of which each makes a trainer of its own; False if none is to help."""
+    from chainrule.distributed import alone, in_order  # here: reading a tokenizer needs no workers
+
     if alone(workers):
         return False
     for counted in in_order(partial(_counted, make), parts(texts), workers):

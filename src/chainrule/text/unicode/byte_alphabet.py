@@ -14,6 +14,7 @@ BYTES_IN_ORDER = bytes([*_PRINTABLE, *(byte for byte in range(256) if byte not i
 
 _SHOWN = dict(zip(BYTES_IN_ORDER, [*_PRINTABLE, *range(0x100, 0x144)], strict=True))
 HIDDEN = {character: byte for byte, character in _SHOWN.items()}
+_TO_BYTES = {character: HIDDEN.get(character, 0xFFFF) for character in range(0x144)}  # 0xFFFF is no byte
 
 
 def show(data: bytes) -> str:
@@ -28,8 +29,8 @@ def show(data: bytes) -> str:
 def hide(text: str) -> bytes:
     """The inverse of `show`."""
     try:
-        return bytes(HIDDEN[ord(character)] for character in text)
-    except KeyError:
+        return text.translate(_TO_BYTES).encode("latin-1")
+    except UnicodeEncodeError:
         wrong = next(character for character in text if ord(character) not in HIDDEN)
         rule = "must be in GPT-2's byte alphabet"
         raise FormatError(f"token {text!r}: {wrong!r} stands for no byte ({rule})") from None

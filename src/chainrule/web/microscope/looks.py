@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from chainrule import inspect
 from chainrule.errors import ConfigError
+from chainrule.inspect.inside.checks import number
+from chainrule.models.window.model import WindowModel
+from chainrule.models.window.neural_ngram import NeuralNGram
 from chainrule.web.jobs import Tell
 from chainrule.web.microscope.edits import changes_of
 from chainrule.web.microscope.program import program
@@ -25,9 +29,13 @@ class Look:
 
     def __init__(self, loaded: Loaded, text: str | None, target: str | None = None, edits: str = "") -> None:
         self.loaded = loaded
-        self.reading: Reading = read(loaded, text, target)
         self.changes = changes_of(edits)
-        self._key = f"view {edits} {self.reading.target} {self.reading.text}"
+        self._asked = text, target
+        self._edits = edits
+
+    @cached_property
+    def reading(self) -> Reading:
+        return read(self.loaded, *self._asked)
 
     @property
     def piece(self) -> Any:
@@ -35,12 +43,13 @@ class Look:
 
     def view(self) -> inspect.View:
         known = self.loaded.known
-        if self._key not in known:
+        key = f"view {self._edits} {self.reading.target} {self.reading.text}"
+        if key not in known:
             edits = [change.edit(self.loaded, self.reading) for change in self.changes]
             view = inspect.view(self.loaded.model, self.reading.ids, edits)
             self.loaded.known = {key: value for key, value in known.items() if not key.startswith("view ")}
-            self.loaded.known[self._key] = view
-        found: inspect.View = self.loaded.known[self._key]
+            self.loaded.known[key] = view
+        found: inspect.View = self.loaded.known[key]
         return found
 
     def tokens(self, pairs: Any) -> list[dict[str, Any]]:
@@ -61,6 +70,7 @@ class Look:
             block["of"] = "source" if block["name"] in inside else "text"
         found["lens"] = bool(seen.blocks and seen.sites.tail)
         found["sums"] = bool(seen.sites.parts and seen.sites.last_norm)
+        found["window"] = isinstance(self.loaded.model, WindowModel)
         found["changed"] = self._changed(seen) if self.changes else None
         found["python"] = program(self.loaded, reading, self.changes)
         return found
@@ -116,6 +126,29 @@ class Look:
             "most": float(exact.max()),
             "values": packed(last),
             "cut": last.size < array.size,
+        }
+
+    def window(self, at: int) -> dict[str, Any]:
+        """Of a model that sees a fixed number of tokens: those that it sees at a position, and what it looked up.
+
+        An n-gram network looks up a row of logits for each of them, which add up; an MLP looks up vectors.
+        """
+        model, seen = self.loaded.model, self.view()
+        at = number("position", at, len(seen.tokens))
+        ids = model.contexts(seen.given[0])[0, at]  # (n,)
+        sums = isinstance(model, NeuralNGram)
+        call = next(
+            name for node, name in zip(seen.sites.graph.nodes, seen.sites.names, strict=True)
+            if node.op.name == "embedding"
+        )  # fmt: skip
+        rows = seen.value(call)[at] * (ids < model.config.vocab_size if sums else np.ones(len(ids)))[:, None]
+        top = [id for id, _ in seen.top(min(TOP, self.loaded.tokenizer.vocab_size))[at]]
+        nothing = model.config.vocab_size
+        return {
+            "sees": [None if id == nothing else self.piece(int(id)) for id in ids],
+            "columns": [self.piece(id) for id in top] if sums else None,
+            "rows": (rows[:, top] if sums else rows).tolist(),
+            "logits": seen.logits[at, top].tolist() if sums else None,
         }
 
     def heads(self) -> dict[str, Any]:

@@ -48,7 +48,8 @@ class Form:
             "beam": int,
         }
         fits = all(type(value) is kinds.get(key, dict) for key, value in given.items()) and "run" in given
-        ids = given.get("ids", [0])
+        ids, messages = given.get("ids", [0]), given.get("messages", ())
+        fits = fits and all(type(message) is dict for message in messages)
         if not fits or not ids or any(type(id) is not int for id in ids):
             raise ConfigError(
                 "playground: must have a run, a prompt, ids of tokens or messages, a length and options"

@@ -69,6 +69,10 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
     async def value(asked: Question, call: str) -> Any:
         return await look(asked, lambda seen, tell: seen.value(call))
 
+    @router.get("/microscope/window")
+    async def window(asked: Question, at: int) -> Any:
+        return await look(asked, lambda seen, tell: seen.window(at))
+
     @router.get("/microscope/heads")
     async def heads(asked: Question) -> Any:
         return await look(asked, lambda seen, tell: seen.heads())

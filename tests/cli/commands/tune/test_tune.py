@@ -70,7 +70,7 @@ def test_the_command_that_others_script_against(
     model, _ = cr.load(out)
     learning = model.count(trainable=True)
     assert f"{learning:,} of {model.count():,} parameters learn" in said and learning == 1 * 2 * 2 * (8 + 8)
-    assert "memory of a step: about" in said and "with all weights learning" in said
+    assert "memory: about" in said and "with all weights learning" in said
     assert "lr is 0.002, for lora that of the base's own training" in said
     main(["tune", "--resume", str(out)])
     assert "the run is finished, at step 4" in capsys.readouterr().out
@@ -240,7 +240,6 @@ def test_lora_fits_where_full_tuning_does_not(
             needs.append(memory.step_bytes(model.config, training))
     assert needs[0] < needs[1]
     monkeypatch.setattr(memory, "memory", lambda: sum(needs) // 2)
-    monkeypatch.setattr(memory, "longest_window", lambda config, training: config.block_size)
     base, text = str(folder / "gpt"), str(folder / "text.txt")
     words = ["tune", base, text, "--batch-size", "1", "--max-steps", "1", "--eval-windows", "1"]
     with pytest.raises(SystemExit):

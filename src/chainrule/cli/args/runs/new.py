@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from chainrule.data import Corpus
 from chainrule.distributed import world
 from chainrule.errors import ConfigError, Setting
 from chainrule.machine import memory
-from chainrule.models import Model
 from chainrule.models.registry import KNOWN
 from chainrule.models.suited import SHAPE, within
 from chainrule.runs import Run, RunFolder
@@ -23,9 +23,12 @@ from chainrule.scaling.budget import choose
 from chainrule.suggest import hinted
 from chainrule.tasks.memory import step_bytes
 from chainrule.tasks.registry import task_of
-from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.text import CharTokenizer
 from chainrule.text.training.recipe import KINDS, Recipe
-from chainrule.train.config import TrainConfig
+
+Begin = Callable[
+    ..., Run
+]  # Run.new with all that the options say, but for data, settings, tokenizer and sizes
 
 
 def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], None]) -> Run:
@@ -43,11 +46,9 @@ def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], N
         rule = f"must be {reads} for a {family}: leave it out"
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
     _check_name(asked.tokenizer)
-    run = (
-        _for_budget(asked, folder, draft, tell)
-        or _for_data(asked, folder, draft)
-        or _as_given(asked, folder, draft)
-    )
+    said: dict[str, Any] = {"columns": asked.columns, "vectors": asked.init_embeddings, "start": asked.init}
+    begin = partial(Run.new, folder, model=family, draft=draft, numbered=asked.out is None, **said)
+    run = _for_budget(asked, begin, tell) or _for_data(asked, begin) or _as_given(asked, begin)
     if told := _learned(asked, run):
         asked.say(told)
     if run.embedded:
@@ -78,37 +79,11 @@ def _learned(asked: TrainOptions, run: Run) -> str:
     return f"tokenizer: {kind} of {run.tokenizer.vocab_size:,} tokens, learned from the data{other}"
 
 
-def _begin(
-    asked: TrainOptions,
-    folder: Path,
-    data: Any,
-    training: TrainConfig,
-    tokenizer: Tokenizer | str | None,
-    draft: bool,
-    sizes: Mapping[str, Any],
-    start: Model | None = None,
-) -> Run:
-    """A run with these data, settings, tokenizer and sizes, and `start` if it is read already; the rest as asked."""
-    return Run.new(
-        folder,
-        data,
-        training,
-        asked.family,
-        tokenizer,
-        start or asked.init,
-        columns=asked.columns,
-        vectors=asked.init_embeddings,
-        draft=draft,
-        numbered=asked.out is None,
-        **sizes,
-    )
-
-
-def _as_given(asked: TrainOptions, folder: Path, draft: bool) -> Run:
+def _as_given(asked: TrainOptions, begin: Begin) -> Run:
     """With the sizes and settings of the options; with initial weights only those sizes that are said count."""
     names = [name for name in sizes_of(asked.family) if asked.init is None or name in asked.given]
     sizes = {name: getattr(asked.sizes, name) for name in names}
-    run = _begin(asked, folder, asked.data, asked.planned, asked.tokenizer, draft, sizes)
+    run = begin(asked.data, asked.planned, tokenizer=asked.tokenizer, **sizes)
     if asked.planned != asked.training:  # said of a run that is there
         said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
         asked.say(f"{said} (--lr for another)")
@@ -120,7 +95,7 @@ def _as_given(asked: TrainOptions, folder: Path, draft: bool) -> Run:
     return run
 
 
-def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
+def _for_data(asked: TrainOptions, begin: Begin) -> Run | None:
     """With what suits the number of texts, where the family has such a rule."""
     kind = task_of(asked.family)
     if not asked.suits:
@@ -141,7 +116,7 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
         settings = within(training.max_steps, settings)
     given = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
     training = replace(training, **settings)
-    run = _begin(asked, folder, data, training, tokenizer, draft, sizes | given, start)
+    run = begin(data, training, tokenizer=tokenizer, start=start or asked.init, **sizes | given)
     if chosen := sizes | settings:
         asked.say(f"chosen for {found.texts:,} texts to train on: {in_words(chosen)}")
     return run
@@ -155,7 +130,7 @@ def in_words(settings: Mapping[str, Any]) -> str:
     )
 
 
-def _for_budget(asked: TrainOptions, folder: Path, draft: bool, tell: Callable[[str], None]) -> Run | None:
+def _for_budget(asked: TrainOptions, begin: Begin, tell: Callable[[str], None]) -> Run | None:
     """With sizes that fit a time budget, where there is one; what stands against them is said."""
     if asked.training.budget is None or asked.suits:
         return None
@@ -182,7 +157,7 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool, tell: Callable[[
         asked.say(f"note: {choice.remark}")
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
     config = replace(asked.training, **chosen)
-    run = _begin(asked, folder, corpus, config, choice.tokenizer, draft, choice.sizes)
+    run = begin(corpus, config, tokenizer=choice.tokenizer, **choice.sizes)
     run.forecast = None if choice.expected is None else (*choice.expected, choice.steps)
     return run
 

@@ -17,7 +17,7 @@ from chainrule.models.suited import TUNING_RATES, rate_in_words, tuning_warning,
 from chainrule.models.tuning import Full, Method
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.warm_start import Start
-from chainrule.tasks.memory import counted_with, step_bytes
+from chainrule.tasks.memory import whole_bytes
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Task
 from chainrule.tasks.tuning import tuning_task
@@ -84,21 +84,14 @@ def _method(asked: Any, start: Start) -> Method:
 
 
 def _say_sizes(asked: Any, run: Run, method: Method) -> None:
-    """What learns, and what a step takes beside one in which everything learns."""
+    """What learns, and what this takes beside a training in which everything learns."""
     learning, whole = run.model.count(trainable=True), run.model.count()
     share = f"{100 * learning / whole:.3g} %"
     asked.say(f"{method.name}: {method.about}: {learning:,} of {whole:,} parameters learn ({share})")
-    needed = [forecast(run, each) / 2**20 for each in (method, Full())]
+    window = run.task.facts().get("window")
+    needed = [whole_bytes(run.model, run.trainer.config, window, each) / 2**20 for each in (method, Full())]
     there = f"this machine has {memory() / 2**30:.0f} GiB"
-    asked.say(
-        f"memory of a step: about {needed[0]:,.0f} MiB, {needed[1]:,.0f} with all weights learning; {there}"
-    )
-
-
-def forecast(run: Run, method: Method) -> int:
-    """Bytes of a training step of the model of a run, if this method had been applied."""
-    with counted_with(method):
-        return step_bytes(run.model.config, run.trainer.config, run.task.facts().get("window"))
+    asked.say(f"memory: about {needed[0]:,.0f} MiB, {needed[1]:,.0f} with all weights learning; {there}")
 
 
 def _say_rate(asked: Any, lr: float, start: Start, method: Method) -> None:

@@ -55,13 +55,16 @@ class Train(TrainOptions):
         elif self.overfit or self.find_lr:
             self._try()
         else:
-            self._train()
+            from chainrule.cli.render.training import train
+
+            train(self._run(), self)
 
     def _train_seeds(self, parent: Path) -> None:
         """A run for each seed, then the mean of what they reach; one that diverges does not stop the others."""
         from chainrule.cli.args.runs.seeds import each_seed
         from chainrule.cli.render import seeds
         from chainrule.cli.render.show import command_line
+        from chainrule.cli.render.training import train
         from chainrule.runs.records.history import History
         from chainrule.runs.records.seeds import folder_of, folders, seed_of, together
         from chainrule.train.skips import Diverged
@@ -72,7 +75,7 @@ class Train(TrainOptions):
                 seed = asked.training.seed if asked.resume is None else seed_of(asked.resume)
                 self.say(f"seed {seed}" if not asked.resume else f"resumes {asked.resume}")
                 try:
-                    asked._train(alone=False)
+                    train(asked._run(), asked, alone=False)
                 except Diverged as error:
                     self.say(f"seed {seed} diverged; the others are trained all the same")
                     diverged[seed] = error
@@ -90,12 +93,6 @@ class Train(TrainOptions):
             first, names = next(iter(diverged)), ", ".join(map(str, diverged))
             said = f"train: of {len(made) + len(diverged)} seeds diverged {names}; {first}: "
             raise Failure(said, *diverged[first].args)
-
-    def _train(self, *, alone: bool = True) -> None:
-        """Train one run and say what it reached; with `alone` the summary for machines is of it."""
-        from chainrule.cli.render.training import train
-
-        train(self._run(), self, alone=alone)
 
     def _run(self, *, draft: bool = False) -> Run:
         """The run that is resumed, or a new one; a draft is not written."""

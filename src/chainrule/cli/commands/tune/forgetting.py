@@ -72,6 +72,10 @@ class Command:
                 for a, b in ((each.task_before, each.task_after), (each.general_before, each.general_after))
             )
             print(f"{each.name:<16}{each.step:>6,}{new:>20}{each.gain:>9.4f}{old:>20}{each.rise:>+9.4f}")
+        for each in found:
+            if not each.step:
+                rose = f"rose by more than {self.keeping.tolerance:g} before the first look at it"
+                print(f"{each.name}: the old task {rose} (a larger --tolerance, or a smaller --eval-every)")
         print(f"{self.out}/forgetting.json, forgetting.png")
 
     def _write(self, found: list[Outcome]) -> None:

@@ -5,6 +5,7 @@ The post_processor (tokens around a text), truncation and padding are not read: 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from chainrule.errors import FormatError
@@ -48,13 +49,12 @@ def read(description: Description) -> BPETokenizer:
             raise refuse(name, kind, f"{known[-1]} for byte-level BPE")
     special = _special(description)
     ids = {name: id for name, id in vocab.items() if name not in special}
-    if strange := next(
-        (name for name in ids if any(ord(character) not in HIDDEN for character in name)), None
-    ):
-        raise refuse("token", strange, "in GPT-2's byte alphabet")
+    if strange := set(map(ord, set("".join(ids)))) - HIDDEN.keys():
+        first = next(name for name in ids if strange & set(map(ord, name)))
+        raise refuse("token", first, "in GPT-2's byte alphabet")
     tokenizer = BPETokenizer(
         {hide(name): id for name, id in ids.items()},
-        [merge_pair(place, merge, ids) for place, merge in enumerate(listed)],
+        merge_pairs(listed, ids),
         pattern=_pattern(part(description, "pre_tokenizer")),
         special_tokens=special,
         whole_words=bool(model.get("ignore_merges")),
@@ -99,6 +99,15 @@ def _special(description: Description) -> dict[str, int]:
             if entry.get(flag):
                 raise refuse(f"added token {entry['content']!r}: {flag}", True, "false")
     return special
+
+
+def merge_pairs(listed: list[Any], ids: dict[str, int]) -> list[tuple[int, int]]:
+    """The ids of all merges: at once, or one by one to say which is wrong."""
+    pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in listed]
+    if set(map(type, pairs)) <= {list}:
+        with suppress(KeyError, TypeError, ValueError):
+            return [(ids[left], ids[right]) for left, right in pairs]
+    return [merge_pair(place, merge, ids) for place, merge in enumerate(listed)]
 
 
 def merge_pair(place: int, merge: Any, ids: dict[str, int]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import { asPython, heading, permalink, work } from "../lib/parts.js";
 import { attentionCard, gatesCard } from "./microscope/attention.js";
 import { causesCard } from "./microscope/causes.js";
 import { changedCard, whatIfCard } from "./microscope/changes.js";
-import { neuronsCard, normsCard } from "./microscope/flow.js";
+import { neuronsCard, normsCard, windowCard } from "./microscope/flow.js";
 import { architectureCard, headsCard, lensCard } from "./microscope/inside.js";
 import { sidesCard } from "./microscope/sides.js";
 
@@ -102,6 +102,7 @@ export async function render(place, { params }) {
       if (mine !== turn) return undefined;
       seen = found;
       if (state.text === null) field.value = state.text = found.text;
+      if (state.target === null && found.target !== null) state.target = found.target;
       if (document.activeElement !== answer) answer.value = found.target ?? "";
       second.hidden = found.kind !== "pair";
       label.textContent = found.kind === "pair" ? "Source" : "Text";
@@ -109,14 +110,17 @@ export async function render(place, { params }) {
     }, { keep: true });
     if (mine !== turn) return;
     body.hidden = !fine;
-    if (!fine) return;
+    if (!fine) {
+      if (state.edits.length) wrong.append(h("div.row.undo", h("button", { type: "button", onclick: () => { state.edits = state.edits.slice(0, -1); load(); } }, "Undo the last change")));
+      return;
+    }
     if (state.at === null || state.at >= seen.tokens.length) state.at = seen.tokens.length - 1;
     keep();
     const shared = { models, state, seen, given, keep, listeners, pick, reload: load, fresh: () => mine === turn, signal };
     drawStrip();
     drawNext();
     const { blocks } = seen, attends = blocks.some((block) => block.heads.length), recurs = blocks.some((block) => block.recurrent);
-    const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : null, causes: causesCard, whatIf: blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
+    const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : seen.window ? windowCard : null, causes: causesCard, whatIf: blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
       norms: blocks.length ? normsCard : null, neurons: blocks.some((block) => block.neurons) ? neuronsCard : null, heads: attends ? headsCard : null, sides: sidesCard, architecture: architectureCard };
     for (const [name, card] of Object.entries(cards)) if (!card) replace(slots[name]);
     replace(jump, Object.entries(TITLES).filter(([name]) => cards[name]).map(([name, title]) => h("button.chip", { type: "button", onclick: () => slots[name].scrollIntoView({ behavior: "smooth" }) }, title)));

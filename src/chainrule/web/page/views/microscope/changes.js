@@ -32,6 +32,7 @@ export async function whatIfCard({ state, seen, given, keep, reload, fresh, sign
   const choose = (label, key, options) => h("label.field", label, h("select", { onchange: (event) => { form[key] = event.target.value; } }, options.map((each) => h("option", { value: each, selected: each === form[key] }, each))));
   const text = (label, key, extra = {}) => h("label.field", label, h("input", { value: form[key], oninput: (event) => { form[key] = event.target.value; if (key === "other") { state.other = form.other || null; keep(); } }, ...extra }));
   const add = (edit) => { state.edits = [...state.edits, edit]; reload(); };
+  const target = seen.kind === "pair" ? { target: seen.target } : {}; // the same target for both sources
   const ofSource = (name) => seen.blocks.find((block) => block.name === name)?.of === "source";
   const map = h("div"), heads = h("div"), attends = seen.blocks.some((block) => block.heads.length);
   let python = "";
@@ -41,7 +42,7 @@ export async function whatIfCard({ state, seen, given, keep, reload, fresh, sign
     if (!fresh()) return undefined;
     python = found.python;
     return h("div.stack", h("p", "This text leads to ", h("code", visible(found.right.piece)), ", the other one to ", h("code", visible(found.wrong.piece)), ". The other text is read, with one activation of this one: how much of the difference comes back? Blue 1 is all of it. Choose a place to see what that activation does here."),
-      numberMap(found.blocks, seen.pieces.map(visible), found.recovered, { label: "Recovered difference", most: 1, signed: true, onpick: (i, j) => add({ kind: "patch", block: found.blocks[i], text: form.other, at: j, part: found.part }) }), h("div.row", asPython(() => python)));
+      numberMap(found.blocks, seen.pieces.map(visible), found.recovered, { label: "Recovered difference", most: 1, signed: true, onpick: (i, j) => add({ kind: "patch", block: found.blocks[i], text: form.other, at: j, part: found.part, ...target }) }), h("div.row", asPython(() => python)));
   });
   const without = (cross) => work(heads, async ({ onjob }) => {
     const found = await plainAsk(`/api/microscope/ablation?${given({ cross: cross || null, edits: null })}`, { onjob, signal });
@@ -50,10 +51,10 @@ export async function whatIfCard({ state, seen, given, keep, reload, fresh, sign
     return h("div.stack", h("p.small.soft", "How far the predictions move without each head, in nats (mean KL). Choose one to switch it off."),
       numberMap(found.blocks, found.kl[0].map((_, head) => String(head)), found.kl, { label: "Without each head", most, digits: 3, onpick: (i, head) => add({ kind: "off", block: found.blocks[i], head, ...(cross ? { cross } : {}) }) }));
   });
-  const patch = () => add({ kind: "patch", block: form.block, text: form.other, part: form.part, ...(form.here && !ofSource(form.block) ? { at: state.at } : {}) });
+  const patch = () => add({ kind: "patch", block: form.block, text: form.other, part: form.part, ...target, ...(form.here && !ofSource(form.block) ? { at: state.at } : {}) });
   return h("section.card.stack", h("h2", "What if"), h("p.soft", "Change something inside and see what the predictions do. Every change is part of the address."),
     h("div.grid2",
-      h("div.stack", h("h3", "An activation of another text"), h("div.form", text("Another text, as many tokens", "other", { placeholder: seen.text }), choose("Block", "block", blocks), choose("Part", "part", ["stream", "attention", "mlp"])),
+      h("div.stack", h("h3", "An activation of another text"), h("div.form", text("Another text, as many tokens", "other", { placeholder: seen.text }), choose("Block", "block", blocks), choose("Part", "part", ["stream", "attention", ...(seen.source ? ["cross_attention"] : []), "mlp"])),
         h("label.inline.small.soft", h("input", { type: "checkbox", onchange: (event) => { form.here = event.target.checked; } }), " only at the chosen token"),
         h("div.row", h("button", { type: "button", onclick: patch }, "Patch it in"), h("button", { type: "button", onclick: search }, "Try every place"))),
       h("div.stack", h("h3", "A push"), h("div.form", text("Towards a text", "towards"), text("away from a text", "away"), choose("Block", "pushed", blocks), text("Times", "scale", { inputmode: "decimal" })),

@@ -1,6 +1,6 @@
 // What flows through the model: the length of the residual stream, and the neurons of its MLPs.
 
-import { ask as plainAsk } from "../../lib/api.js";
+import { ask as plainAsk, recorded } from "../../lib/api.js";
 import { h, number, replace } from "../../lib/dom.js";
 import { unpack } from "../../lib/maps.js";
 import { visible } from "../../lib/model.js";
@@ -45,4 +45,21 @@ export async function neuronsCard({ state, seen, given, keep, listeners, fresh, 
   await load(ask);
   const select = h("select.live", { "aria-label": "Block of the neurons", onchange: (event) => { state.neurons = event.target.value; keep(); load(plainAsk); } }, blocks.map((block) => h("option", { value: block.name, selected: block.name === state.neurons }, block.name)));
   return h("section.card.stack", h("div.row.between", h("h2", "Which neurons fire"), select), body);
+}
+
+/** A model that sees a fixed number of tokens: what it looks up for each of them. */
+export async function windowCard({ state, seen, given, listeners, fresh, signal, ask }) {
+  const body = h("div.stack");
+  async function draw(how) {
+    const found = await how(`/api/microscope/window?${given({ at: state.at })}`, { signal });
+    if (!fresh()) return;
+    const most = Math.max(...found.rows.flat().map(Math.abs), 1e-9), names = found.sees.map((piece) => (piece === null ? "nothing yet" : visible(piece)));
+    const cell = (x) => h("td", { class: `cell ${x < 0 ? "backward" : "forward"}`, css: { "--weight": `${Math.round((70 * Math.abs(x)) / most)}%` }, data: { value: String(x) }, title: String(x) }, number(x, 3));
+    replace(body, h("p.soft", found.columns ? "It sees these tokens, looks up a row of its table for each, and adds them up: the logits of what it expects." : "It sees these tokens, and looks up a vector for each; side by side they go through the hidden layers."),
+      h("div.scroll", { tabindex: "0", role: "region", "aria-label": "What it looks up" }, h("table.lens", found.columns && h("thead", h("tr", h("th", ""), found.columns.map((piece) => h("th.mono", visible(piece))))),
+        h("tbody", found.rows.map((row, i) => h("tr", { data: { sees: String(i) } }, h("th.mono", names[i]), row.map(cell))), found.logits && h("tr", { data: { sum: "" } }, h("th", "sum"), found.logits.map(cell))))));
+  }
+  if (!recorded) listeners.add(() => draw(plainAsk).catch(() => {}));
+  await draw(ask);
+  return h("section.card.stack", h("h2", "What it sees"), body);
 }

@@ -1,0 +1,60 @@
+"""From the command to the first token, and the memory that is resident then."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.serving.client import ask, body
+from benchmarks.serving.part import Part, Setting
+from benchmarks.serving.process import make_model, serving
+
+FORMATS = ("fp32", "bf16", "int8", "int4")
+SECONDS = 2.0
+FACTOR = 1.2
+
+
+def start(setting: Setting) -> Part:
+    """The base is what a server of a tiny model holds: Python, NumPy, HTTP."""
+    part = Part(
+        "From the command to the first token, from a warm disk, and resident memory then",
+        [
+            "weights",
+            "seconds",
+            "CPU seconds",
+            "weights by formula",
+            "resident",
+            "of it Python and HTTP",
+            "rest / weights",
+        ],
+    )
+    rounds = 1 if setting.quick else 5
+    with tempfile.TemporaryDirectory() as folder:
+        tiny = make_model("tiny", Path(folder) / "tiny")
+        _, _, base, _ = _measure(tiny, "fp32", rounds)
+    for weights in FORMATS:
+        seconds, cpu, resident, formula = _measure(setting.model, weights, rounds)
+        ratio = (resident - base) / formula
+        sizes = [f"{size:.0f} MB" for size in (formula, resident, base)]
+        part.rows.append([weights, f"{seconds:.2f}", f"{cpu:.2f}", *sizes, f"{ratio:.2f}"])
+        part.check(f"{weights}: first token within {SECONDS:g} s", f"{seconds:.2f} s", seconds <= SECONDS)
+        part.check(
+            f"{weights}: beyond the base at most {FACTOR} × the weights", f"{ratio:.2f}", ratio <= FACTOR
+        )
+    return part
+
+
+def _measure(model: Path, weights: str, rounds: int) -> tuple[float, float, float, float]:
+    """Seconds, CPU seconds, resident MB and weights in MB by formula: medians of several starts, after a first one."""
+    found = []
+    for _ in range(1 + rounds):
+        began = time.perf_counter()
+        with serving(model, "--weights", weights, "--slots", "1") as server:
+            asyncio.run(ask(server.port, body(1, 1)))
+            seconds = time.perf_counter() - began
+            found.append((seconds, server.cpu_seconds, server.memory_mb, server.weights_mb))
+    seconds, cpu, memory, formula = (statistics.median(values) for values in zip(*found[1:], strict=True))
+    return seconds, cpu, memory, formula

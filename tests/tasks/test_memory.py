@@ -1,0 +1,78 @@
+"""What a training step takes, counted before it is made, beside what it takes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chainrule as cr
+from chainrule.errors import ChainruleWarning
+from chainrule.tasks import memory
+from chainrule.train import TrainConfig
+
+CONFIG: Any = cr.models.GPTConfig(n_layer=2, n_head=2, n_embd=32, block_size=512, vocab_size=100)
+TRAINING = TrainConfig(batch_size=4)
+
+
+def test_windows_that_are_made_shorter_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = memory.step_bytes(CONFIG, TRAINING, 300)
+    monkeypatch.setattr(memory, "memory", lambda: 2 * needed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert memory.longest_window(CONFIG, TRAINING, 300) == 300
+    monkeypatch.setattr(memory, "memory", lambda: 2 * needed - 2)
+    with pytest.warns(
+        ChainruleWarning, match="rows of 150 tokens instead of 300: longer ones would take more"
+    ):
+        assert memory.longest_window(CONFIG, TRAINING, 300) == 150
+    monkeypatch.setattr(memory, "memory", lambda: 1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert memory.longest_window(CONFIG, TRAINING, 300) < 64  # too little for any: refused elsewhere
+    monkeypatch.setattr(memory, "memory", lambda: 2 * needed - 2)
+    with pytest.warns(ChainruleWarning, match="rows of 256 tokens instead of 512"):
+        assert memory.longest_window(CONFIG, TRAINING, 1000) == 256  # the context is the most
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("memory")
+    text = cr.data.load("pydoc").text[:20_000]
+    (made / "text.txt").write_text(text, encoding="utf-8")
+    tokenizer = cr.text.CharTokenizer.train(text)
+    sizes = {"n_layer": 8, "n_head": 8, "n_kv_head": 4, "n_embd": 384, "n_hidden": 1024, "block_size": 128}
+    cr.io.save_pretrained(
+        cr.models.make("llama", **sizes, vocab_size=tokenizer.vocab_size), tokenizer, made / "base"
+    )
+    return made
+
+
+TUNE = """
+import sys
+from chainrule.cli import main
+from chainrule.machine import peak_memory
+main(sys.argv[1:])
+print("peak", peak_memory() / 2**20)
+"""
+
+
+@pytest.mark.parametrize(("method", "batch_size"), [("lora", 4), ("full", 1)])
+def test_a_tuning_takes_what_is_said_before_its_first_step(
+    folder: Path, tmp_path: Path, method: str, batch_size: int
+) -> None:
+    """A process of its own, from reading the base to the last checkpoint."""
+    words = ["tune", str(folder / "base"), str(folder / "text.txt"), "--method", method, "--max-steps", "2"]
+    words += ["--batch-size", str(batch_size), "--eval-windows", "2", "--out", str(tmp_path / "run")]
+    done = subprocess.run([sys.executable, "-c", TUNE, *words], capture_output=True, text=True, check=True)
+    said, there = re.search(r"memory: about ([\d,]+) MiB", done.stderr + done.stdout), done.stdout.split()[-1]
+    assert said is not None
+    forecast, peak = float(said[1].replace(",", "")), float(there)
+    assert 0.85 * peak < forecast < 1.15 * peak
+    weights = 4 * cr.load(folder / "base")[0].count() / 2**20
+    assert forecast > (4 if method == "full" else 1) * weights + 50  # and not the program alone
