@@ -6,9 +6,10 @@ from hypothesis import settings
 
 from chainrule import native
 from chainrule.cli.render import progress
+from tests.browser import browser
 from tests.conformance.plugin import pytest_addoption, pytest_collection_modifyitems, pytest_configure
 
-__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
+__all__ = ["browser", "pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 
 collect_ignore = [] if native.available() else ["kernels"]  # no compiler, no kernels to test
 

@@ -11,6 +11,7 @@ that fails inside the model; SIGTERM under load; prefixes; drafts. Exit code 1 i
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rounds, nothing is written")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers end with this program
     text = f"# Serving, {args.model} in {args.weights}, random weights\n\nWritten by `python -m benchmarks.serving`. "
     text += f"{describe_machine(THREADS)}\n"
     parts = []

@@ -12,6 +12,8 @@ import pytest
 import chainrule as cr
 from chainrule.errors import FormatError
 from chainrule.io import convert, load, safetensors, save_pretrained
+from chainrule.io.loading import open_model
+from chainrule.io.opened import finite, lazy_arrays
 from chainrule.models import make
 from chainrule.text import CharTokenizer
 
@@ -93,3 +95,31 @@ def test_weights_that_are_not_finite_are_not_written(name: str, tmp_path: Path) 
     ) as error:
         convert(folder, tmp_path / "y")
     assert "\n" not in str(error.value) and [each.name for each in tmp_path.iterdir()] == ["x"]
+
+
+def test_only_what_is_not_finite_is_refused() -> None:
+    """Also where a sum is not finite though all values are."""
+    huge = np.full((2, 3), 3e38, np.float32)
+    assert (
+        finite("w", huge) is huge
+        and finite("w", huge[:, ::2]) is not None
+        and finite("w", huge[:0]).size == 0
+    )
+    for wrong in (np.nan, np.inf, -np.inf):
+        broken = np.zeros((2, 3), np.float32)
+        broken[1, 1] = wrong
+        with pytest.raises(FormatError, match="w: 1 of 6 values are NaN or infinite"):
+            finite("w", broken)
+
+
+def test_a_model_that_is_read_later_lets_its_arrays_go(tmp_path: Path) -> None:
+    """Each reading gives the same values, none of which can be written to, and none is kept."""
+    folder = stored(tmp_path / "x", "llama", "f4")
+    model, expected = open_model(folder).to_decode(), load(folder)[0].arrays()
+    found = lazy_arrays(model)
+    assert found.keys() == expected.keys()
+    for _ in range(2):
+        for name, array in found.items():
+            np.testing.assert_array_equal(np.asarray(array), expected[name])
+    with pytest.raises(ValueError, match="read-only"):
+        next(param for _, param in model.named_parameters()).array[...] = 0

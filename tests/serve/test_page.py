@@ -10,7 +10,6 @@ import pytest
 from chainrule.serve.models import Served
 from chainrule.text import BPETokenizer
 from tests.serve.conftest import Serving, writing_model
-from tests.web.browser.conftest import browser  # noqa: F401
 
 TEXT = "once upon a time lit a lit match a lit 🙂 é " * 4
 OPTIONS = {"max_tokens": 40, "seed": 3}
@@ -26,7 +25,7 @@ def bytewise() -> Iterator[Serving]:
 
 
 @pytest.fixture
-def page(browser: Any, bytewise: Serving) -> Iterator[Any]:  # noqa: F811
+def page(browser: Any, bytewise: Serving) -> Iterator[Any]:
     context = browser.new_context(base_url=bytewise.url)
     found = context.new_page()
     wrong: list[str] = []

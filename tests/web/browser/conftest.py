@@ -1,8 +1,7 @@
-"""A real browser on a real server: the system's chromium, driven by Playwright; without it these tests are skipped."""
+"""The Studio on a real server, for the browser of tests/browser.py."""
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -17,19 +16,7 @@ from chainrule.web.app import create_app
 from tests.web.conftest import trained
 from tests.web.families import make_families
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 WIDTHS = (390, 1440)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed (apt-get install chromium)")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (chainrule[test])")
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="session")
