@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
 import chainrule as cr
+from chainrule.cli.main import main
 from chainrule.inspect.embedding_space import principal_components
 from chainrule.nn.positions import sinusoidal
+from chainrule.web.app import create_app
 from chainrule.web.lab import embeddings
+from chainrule.web.models import Loaded
+from tests.web.families import SIZES, make_families, ran
 
 
 def array(packed: dict[str, Any]) -> Any:
@@ -26,7 +31,7 @@ def test_built_in_vectors_are_those_of_the_program(ask: Any) -> None:
     vectors = names["vectors"]
     assert [(each["word"], each["cosine"]) for each in found["neighbors"]] == names["neighbors"]
     assert found["analogy"][0]["word"] == vectors.analogy("lists", "list", "string")[0][0]
-    components = principal_components(vectors.matrix[: 8 * embeddings.SHOWN])
+    components = principal_components(vectors.matrix[: embeddings.KNOWN])
     rows = [vectors.id(word) for word in found["map"]["words"]]
     assert np.allclose(array(found["map"]["points"]), components.project(vectors.matrix[rows]), atol=1e-4)
     assert found["map"]["words"][0] == "string"
@@ -66,3 +71,43 @@ def test_positions(ask: Any) -> None:
 )
 def test_refusals(ask: Any, path: str, asked: dict[str, Any], said: str) -> None:
     assert said in ask(f"/api/embeddings{path}", status=400, **asked)["error"]
+
+
+@pytest.fixture(scope="module")
+def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of every family, imported models, and word vectors."""
+    folder = make_families(tmp_path_factory.mktemp("families") / "runs")
+    words = ["train", "word2vec", str(folder.parent / "fox.txt"), "--dim", "8", "--epochs", "2", "--out"]
+    main([*words, str(folder / "words")])
+    return folder
+
+
+def test_every_family_and_imported_models_have_vectors(families: Path) -> None:
+    with TestClient(create_app(families), base_url="http://127.0.0.1:8420") as client:
+        listed = client.get("/api/embeddings/sources").json()
+        names = {each["name"] for each in listed[1:]}
+        assert names == {*SIZES, "seq2seq", "imported", "talker", "words"} - {"ngram"}
+        for name in sorted(names):
+            answer = client.get("/api/embeddings", params={"run": name})
+            while answer.status_code == 202:
+                answer = client.get(f"/api/jobs/{answer.json()['job']}")
+            assert answer.status_code == 200, (name, answer.text)
+            found = answer.json()
+            program, _ = ran(found["python"])
+            assert [(each["word"], each["cosine"]) for each in found["neighbors"]] == program["neighbors"], (
+                name
+            )
+
+
+def test_tables_are_those_of_the_models(families: Path) -> None:
+    for name, find in (
+        ("bert", lambda model: model.bert.embeddings.word_embeddings if hasattr(model, "bert") else None),
+        ("llama", lambda model: model.embed_tokens),
+        ("lstm", lambda model: model.embedding),
+        ("mlp", lambda model: model.embedding),
+    ):
+        model, tokenizer = cr.load(families / name)
+        layer = find(model)
+        if layer is not None:
+            vectors, _ = embeddings.tables(Loaded(families / name, model, tokenizer))
+            assert np.array_equal(vectors.matrix, layer.weight.array[: tokenizer.vocab_size]), name

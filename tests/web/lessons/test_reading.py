@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -118,3 +119,14 @@ def test_what_a_teacher_may_get_wrong_is_named(tmp_path: Path, name: str, text: 
 def test_derivations_are_on_the_page(ask: Any) -> None:
     assert ask("/api/derivations/softmax")[0]["kind"] == "heading"
     assert "no page" in ask("/api/derivations/nothing", status=400)["error"]
+
+
+def test_an_edited_text_is_read_again(ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "texts" / "1-part"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(reading, "FOLDER", folder.parent)
+    (folder / "1-a.md").write_text("# First\n\nAbout it.\n", encoding="utf-8")
+    assert ask("/api/lessons")[0]["title"] == "First"
+    (folder / "1-a.md").write_text("# Second\n\nAbout it.\n", encoding="utf-8")
+    os.utime(folder / "1-a.md", ns=(1, 1))
+    assert ask("/api/lessons")[0]["title"] == "Second"

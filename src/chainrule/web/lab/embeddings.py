@@ -22,6 +22,9 @@ BUILT_IN = "words of Python's help"
 SETTINGS: dict[str, Any] = {"dim": 50, "window": 5}
 EPOCHS = 12
 SHOWN = 250  # points of the map
+KNOWN = 2000  # vectors whose directions make the map
+PADDING = 128  # rows that a table may have beyond those of its tokens
+POSITIONS = 256  # that are shown of a table of positions
 NEIGHBORS = 10
 WORDS = ("string", "list", "module", "the", "e", "a")  # the first that is known is shown
 LENGTHS, SIZES = (2, 512), (2, 256)
@@ -75,9 +78,9 @@ def tables(loaded: Loaded) -> tuple[WordVectors, Any]:
         if len(parameter.shape) != 2:
             continue
         if ("wpe" in name or "position" in name) and positions is None:
-            positions = np.array(parameter.array, np.float64)
-        elif matrix is None and 0 <= parameter.shape[0] - len(words) <= 8 * 16:
-            matrix = np.array(parameter.array[: len(words)])
+            positions = np.array(parameter.array[:POSITIONS], np.float64)
+        elif matrix is None and 0 <= parameter.shape[0] - len(words) <= PADDING:
+            matrix = parameter.array[: len(words)]
     if matrix is None:
         raise ConfigError(f"embeddings: {loaded.path} has no row for each of its {len(words):,} tokens")
     return WordVectors(words, matrix), positions
@@ -93,7 +96,7 @@ def shown(vectors: WordVectors, positions: Any, word: str | None, analogy: tuple
     found = vectors.analogy(asked[0], asked[1], asked[2], NEIGHBORS) if asked else []
     extra = [word, *(each for each, _ in neighbors), *asked, *(each for each, _ in found[:3])]
     rows = list(dict.fromkeys([*map(vectors.id, extra), *range(min(SHOWN, len(vectors.words)))]))
-    known = vectors.matrix[: 8 * SHOWN]
+    known = vectors.matrix[:KNOWN]
     components = principal_components(known, 2)
     return {
         "word": word,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +75,14 @@ class Lesson:
         }
 
 
-@cache
+@lru_cache(maxsize=64)
+def _read(path: Path, changed: int) -> Lesson:
+    return Lesson.read(path)
+
+
 def lessons() -> dict[str, Lesson]:
-    """All lessons by name, in the order of the path."""
-    found = [Lesson.read(path) for path in sorted(FOLDER.glob("*/*.md"))]
+    """All lessons by name, in the order of the path; a file that was edited is read again."""
+    found = [_read(path, path.stat().st_mtime_ns) for path in sorted(FOLDER.glob("*/*.md"))]
     return {lesson.name: lesson for lesson in found}
 
 
@@ -92,15 +96,15 @@ def lesson(name: str) -> Lesson:
 
 def whole(name: str) -> dict[str, Any]:
     """A lesson for the page, with its neighbors on the path."""
-    found, names = lesson(name), list(lessons())
-    at = names.index(name)
+    found, path = lesson(name), list(lessons().values())
+    at = path.index(found)
     return found.line() | {
         "number": at + 1,
-        "of": len(names),
+        "of": len(path),
         "blocks": found.blocks,
         "derivations": found.derivations,
-        "before": lessons()[names[at - 1]].line() if at else None,
-        "after": lessons()[names[at + 1]].line() if at + 1 < len(names) else None,
+        "before": path[at - 1].line() if at else None,
+        "after": path[at + 1].line() if at + 1 < len(path) else None,
     }
 
 

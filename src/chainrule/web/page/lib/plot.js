@@ -2,6 +2,7 @@
 
 import { ticks } from "./chart.js";
 import { h, number, replace, s } from "./dom.js";
+import { pictureButton } from "./picture.js";
 
 const MARGIN = { left: 62, right: 18, top: 14, bottom: 44 };
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
@@ -41,7 +42,7 @@ function axis(values, { log = false, low, high }, length, from, wanted, room = 0
  */
 export function plot(title, { x = {}, y = {}, height = 300, square = false, legend = true, onpick } = {}) {
   const picture = h("div.picture"), names = h("div.legend"), readout = h("div.readout");
-  const root = h("figure.chart.plot", h("figcaption", title && h("b", title), legend && names), picture, readout);
+  const root = h("figure.chart.plot", h("figcaption", title && h("b", title), legend && names, pictureButton((title || "plot").toLowerCase().replaceAll(/[^a-z]+/g, "-"), () => picture)), picture, readout);
   let series = [], width = 0;
 
   function paint() {

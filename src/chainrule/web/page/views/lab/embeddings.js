@@ -5,6 +5,7 @@ import { ask, query } from "../../lib/api.js";
 import { debounce, exact, h, number, replace } from "../../lib/dom.js";
 import { paint, unpack } from "../../lib/maps.js";
 import { chooser, visible } from "../../lib/model.js";
+import { pictureButton } from "../../lib/picture.js";
 import { asPython, facts, heading, permalink, work } from "../../lib/parts.js";
 import { plot } from "../../lib/plot.js";
 
@@ -74,7 +75,8 @@ function positionMaps({ table, cosines }) {
       const box = canvas.getBoundingClientRect(), i = Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows)), j = Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns));
       if (i >= 0 && j >= 0) replace(readout, `row ${i}, column ${j}: ${number(values[i * columns + j])}`);
     });
-    return h("figure", { data: { map: title.split(":")[0], first: String(values[0]), last: String(values.at(-1)) } }, h("figcaption", title), canvas, readout);
+    const whole = h("figure", { data: { map: title.split(":")[0], first: String(values[0]), last: String(values.at(-1)) } }, h("figcaption.row.between", title, pictureButton("positions", () => whole)), canvas, readout);
+    return whole;
   }));
 }
 

@@ -4,6 +4,7 @@ import { remember } from "../../app.js";
 import { ask, query } from "../../lib/api.js";
 import { count, debounce, h, number, refill, replace, s } from "../../lib/dom.js";
 import { unpack } from "../../lib/maps.js";
+import { pictureButton } from "../../lib/picture.js";
 import { asPython, facts, heading, permalink, work } from "../../lib/parts.js";
 
 const VERTICES = 14, EDGES = 46;
@@ -63,7 +64,7 @@ export async function render(place, { params }) {
 
     function show() {
       for (const each of body.children) each.classList.toggle("chosen", each.dataset.row === names[row]);
-      const order = names.map((_, j) => j).sort((a, b) => at(row, b) - at(row, a)).slice(0, 9);
+      const order = names.map((_, j) => j).sort((a, b) => at(row, b) - at(row, a)).filter((j) => at(row, j) > 0).slice(0, 9);
       replace(bars, h("h3", "After ", h("code", rows === 1 ? "anything" : label(row))), h("div.bars", order.map((j) => h("div.chance", { data: { token: names[j], p: String(at(row, j)) } }, h("code", names[j] === "." ? ". (end)" : names[j]), h("span.rail", h("span", { css: { width: `${100 * at(row, j)}%` } })), h("span.num", `${number(100 * at(row, j), 3)} %`)))),
         h("p.small.soft", `Seen ${count(counts.values.slice(row * columns, (row + 1) * columns).reduce((a, b) => a + b, 0))} times.`));
       replace(drawing, rows > 1 ? graph(found, table, row, pick) : h("p.soft", "Without a context there is nothing to connect: choose order 2 or more."));
@@ -76,7 +77,7 @@ export async function render(place, { params }) {
       h("div.grid2.uneven", h("section.card.stack", h("h2", "What follows what"), h("p.soft", "Rows: the letter before. Columns: the next one. The point begins and ends a word. Choose a row."),
         h("div.scroll", { tabindex: "0", role: "group", "aria-label": "Transition table" }, h("table.matrix", h("thead", h("tr", h("td"), names.map((name) => h("th.mono", { scope: "col" }, name)))), body))),
       h("section.card.stack", bars)),
-      h("div.grid2", h("section.card.stack", h("h2", "The same as a graph"), h("p.soft", `The ${Math.min(VERTICES, names.length)} most frequent letters; the darker an arrow, the likelier. Orange leave the chosen one.`), drawing),
+      h("div.grid2", h("section.card.stack", h("div.row.between", h("h2", "The same as a graph"), pictureButton("transitions", () => drawing)), h("p.soft", `The ${Math.min(VERTICES, names.length)} most frequent letters; the darker an arrow, the likelier. Orange leave the chosen one.`), drawing),
         h("section.card.stack", h("div.row.between", h("h2", "New words"), h("button", { type: "button", onclick: () => { state.seed += 1; load(); } }, "Draw others")), h("p.soft", "Begin at the point, draw a letter from its row, go to that letter's row, and on until the point comes."), h("ul.samples", found.samples.map((word) => h("li.mono", word || "∅"))))),
     ];
   }

@@ -28,7 +28,7 @@ export async function renderFigure(place, name, params) {
     plots.forEach((each, i) => each.draw(found.plots[i].series.map((series, k) => ({ color: k, ...series }))));
     replace(maps, found.maps.map((each) => {
       const { shape: [rows, columns], values } = unpack(each.values);
-      return h("figure.labeled", h("figcaption", each.title), h("table.matrix", h("thead", h("tr", h("td"), each.labels.map((label) => h("th", { scope: "col" }, label)))),
+      return h("figure.named", h("figcaption", each.title), h("table.matrix", h("thead", h("tr", h("td"), each.labels.map((label) => h("th", { scope: "col" }, label)))),
         h("tbody", Array.from({ length: rows }, (_, i) => h("tr", h("th", { scope: "row" }, each.labels[i]), Array.from({ length: columns }, (_, j) => h("td.cell", { css: { "--weight": `${Math.round(100 * values[i * columns + j])}%` }, title: `${each.labels[i]} looks at ${each.labels[j]}: ${number(values[i * columns + j], 3)}` })))))));
     }));
     replace(numbers, h("div.scroll", h("table.plain", h("tbody", found.numbers.map((each) => h("tr", { data: { number: each.name } }, h("td", each.name), exact("td.num", each.value, 5)))))));
