@@ -95,3 +95,18 @@ print(there, memory())
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     there, limited = map(int, said.split())
     assert limited == min(there, limit)
+
+
+PEAK = """
+from chainrule.machine import peak_memory, resident_memory
+assert 10 << 20 < resident_memory() <= peak_memory() < 200 << 20, (resident_memory(), peak_memory())
+block = bytearray(100 << 20)
+del block
+assert resident_memory() < 100 << 20 < peak_memory() < 300 << 20
+"""
+
+
+def test_memory_is_that_of_this_process_whatever_started_it() -> None:
+    large = bytearray(400 << 20)
+    subprocess.run([sys.executable, "-c", PEAK], check=True)
+    assert len(large) < machine.peak_memory() and machine.resident_memory() <= machine.peak_memory()

@@ -1,5 +1,5 @@
 """Text generation beside PyTorch and llama.cpp: reading a prompt of 512 tokens, then one token after the other behind a
-context of 8 and of 512 tokens, for every weight format, batch 1. Weights are random.
+context of 8 and of 512 tokens, for every weight format; and our own steps of eight texts at once. Weights are random.
 
     make bench ONLY=decode
 
@@ -35,11 +35,18 @@ LLAMA135 = {
 }  # fmt: skip
 MODELS = {"gpt2": GPT2, "llama135": LLAMA135}
 NAMES = {"gpt2": "GPT-2 124 M", "llama135": "Llama 135 M"}
-FORMATS = ("fp32", "bf16", "int8", "int4")
+FORMATS = ("fp32", "bf16", "int8", "int4", "q8_0", "q4_0")
 TORCH_FORMATS = ("fp32", "bf16")
 PROGRAMS = {"Chainrule": "decode_chainrule", "PyTorch": "decode_torch", "llama.cpp": "decode_llama_cpp"}
 SHORT, LONG, PREFILL, MEMORY = "after 8", "after 512", "prefill 512", "memory"
-CASES = {SHORT: "one token after 8", LONG: "one token after 512", PREFILL: "prompt of 512 tokens"}
+EIGHT = "8 texts after 8"
+CASES = {
+    SHORT: "one token after 8",
+    EIGHT: "one token of eight texts after 8",
+    LONG: "one token after 512",
+    PREFILL: "prompt of 512 tokens",
+}
+TEXTS = 8
 TOKENS = 16  # one sample is the mean over this many tokens
 ROUNDS = 5
 Found = dict[str, dict[str, Measured]]  # case, program
@@ -82,8 +89,10 @@ def start(model: str, weights: str, threads: int) -> tuple[list[Program], set[st
 
 
 def race_case(programs: list[Program], case: str, rounds: int) -> dict[str, Measured]:
-    """PyTorch multiplies bf16 matrices without bf16 instructions at a hundredth of its speed: it sits that one out."""
+    """PyTorch multiplies bf16 matrices without bf16 instructions at a hundredth of its speed: it sits that one out.
+    Several texts at once are compared with our own time for one."""
     able = [p for p in programs if not (case == PREFILL and p.info.get("slow_bf16"))]
+    able = [p for p in able if case != EIGHT or p.name == "Chainrule"]
     return {measured.name: measured for measured in race(able, case, rounds, 1)}
 
 
@@ -101,7 +110,7 @@ def rows(
     }
     for case, times in found.items():
         mine, best = times["Chainrule"], best_peer(times)
-        gigabytes = step_gigabytes(model, weights, 8 if case == SHORT else 512)
+        gigabytes = step_gigabytes(model, weights, int(case.split()[-1]))
         yield [
             NAMES[model], weights, case, *(middle_and_best(times[name]) if name in times else "–" for name in PROGRAMS),
             bold(best.median / mine.median) if best else "–",
@@ -142,7 +151,7 @@ def step_gigabytes(model: str, weights: str, context: int) -> float:
     kv = C // size["n_head"] * size.get("n_kv_head", size["n_head"])
     matrices = 2 if model == "gpt2" else 3
     parameters = size["vocab_size"] * C + L * (2 * C * C + 2 * C * kv + matrices * C * F)
-    bits = {"fp32": 32, "bf16": 16, "int8": 8.5, "int4": 4.5}[weights]
+    bits = {"fp32": 32, "bf16": 16, "int8": 8.5, "int4": 4.5, "q8_0": 8.5, "q4_0": 4.5}[weights]
     return (parameters * bits / 8 + L * 2 * kv * context * 4) / 1e9
 
 
@@ -158,16 +167,22 @@ def worker_arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 def serve_decoder(
-    prefill: Callable[[np.ndarray], Any], step: Callable[[Any], Any], imported_mb: float, **info: object
+    prefill: Callable[[np.ndarray], Any],
+    step: Callable[[Any], Any],
+    imported_mb: float,
+    prefill_many: Callable[[np.ndarray], Any] | None = None,
+    **info: object,
 ) -> None:
-    """`prefill` reads a prompt from an empty cache; both return the most likely next token."""
+    """`prefill` reads a prompt from an empty cache; both return the most likely next token. `prefill_many` reads it for
+    as many texts as there are, and `step` goes on with all of them."""
     ids = np.random.default_rng(0).integers(0, 40000, 512)
 
     def run(case: str, count: int) -> list[float]:
         if case == PREFILL:
             prefill(ids)  # warm up, as llama-bench does
             return timed(lambda: prefill(ids), count)
-        token = prefill(ids[: int(case.split()[-1])])
+        begin = prefill_many if case == EIGHT and prefill_many is not None else prefill
+        token = begin(ids[: int(case.split()[-1])])
 
         def tokens() -> None:
             nonlocal token

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.harness import resident_mb
-from benchmarks.peers.decode import MODELS, serve_decoder, worker_arguments
+from benchmarks.peers.decode import MODELS, TEXTS, serve_decoder, worker_arguments
 
 
 def main() -> None:
@@ -17,13 +17,16 @@ def main() -> None:
     imported = resident_mb()
     cr.set_threads(args.threads)
     cr.seed(0)
-    decoder = cr.generate.Decoder(make(config(**MODELS[args.model])), args.weights)
+    decoder = cr.generate.Decoder(make(config(**MODELS[args.model])), args.weights, batch=TEXTS)
 
-    def prefill(ids):
+    def prefill(ids, texts=1):
         decoder.reset()
-        return decoder.prefill([ids]).argmax(axis=1)
+        return decoder.prefill([ids] * texts, range(texts)).argmax(axis=1)
 
-    serve_decoder(prefill, lambda tokens: decoder.step(tokens).argmax(axis=1), imported)
+    def step(tokens):
+        return decoder.step(tokens, range(len(tokens))).argmax(axis=1)
+
+    serve_decoder(prefill, step, imported, lambda ids: prefill(ids, TEXTS))
 
 
 if __name__ == "__main__":

@@ -21,12 +21,19 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return PyBuffer_FillInfo(view, self, block->data, static_cast<Py_ssize_t>(block->bytes), 0, flags);
 }
 
+void clear(Flat<float> x) {
+    float* data = x.data();
+    WithoutGil release;
+    for_rows(x.size(), 1, [=](size_t first, size_t count) { __builtin_memset(data + first, 0, count * sizeof *data); });
+}
+
 PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
 
 }  // namespace
 
 void bind_memory(nb::module_& m) {
     nb::class_<Block>(m, "Block", nb::type_slots(slots)).def(nb::init<size_t>(), "bytes"_a);
+    def(m, "clear", clear, "x");
     def(m, "held_bytes", held_bytes);
     def(m, "give_back", give_back);
 }

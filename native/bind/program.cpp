@@ -13,9 +13,14 @@ namespace {
 
 using Words = Array<const int32_t, 1>;
 
+Format format_of(int code) {
+    if (code < 0 || code >= FORMATS)
+        throw std::invalid_argument("format must be from 0 to " + std::to_string(FORMATS - 1));
+    return static_cast<Format>(code);
+}
+
 Weights weights_of(const Words& words, int format, size_t outputs, size_t inputs) {
-    if (format < 0 || format > 3) throw std::invalid_argument("format must be from 0 to 3");
-    Weights weights{words.data(), static_cast<Format>(format), outputs, inputs};
+    Weights weights{words.data(), format_of(format), outputs, inputs};
     pointer(words, "words", weights.panels() * panel_words(weights.format, weights.K()));
     return weights;
 }
@@ -25,7 +30,9 @@ class Checked {
     static constexpr size_t MOST = size_t(1) << 31;
 
 public:
-    Checked(size_t sequences, size_t positions, size_t cache_bytes) : program_(sequences, positions, cache_bytes) {
+    Checked(size_t sequences, size_t positions, size_t cache_bytes, int cache)
+        : program_(sequences, positions, cache_bytes, static_cast<CacheFormat>(cache)) {
+        if (cache < 0 || cache >= CACHE_FORMATS) throw std::invalid_argument("cache must be from 0 to 2");
         if (!sequences || !positions) throw std::invalid_argument("sequences and positions must be at least 1");
     }
 
@@ -283,28 +290,48 @@ void multiply(Matrix y, ConstMatrix x, Words words, int format) {
     if (N % PANEL || K % PANEL) throw std::invalid_argument("rows must be whole panels");
     WithoutGil release;
     std::vector<float> product(R * PANEL);
+    std::vector<Rounded> rounded(in_blocks(weights.format) ? R * K / GROUP : 0);
+    if (!rounded.empty()) blocks().round(rounded.data(), x.data(), R * K);
     for (size_t p = 0; p < weights.panels(); ++p) {
-        panels().multiply(product.data(), x.data(), K, weights.panel(p), weights.format, R, K);
+        if (in_blocks(weights.format))
+            blocks().multiply(product.data(), rounded.data(), K / GROUP, weights.panel(p), weights.format, R, K);
+        else
+            panels().multiply(product.data(), x.data(), K, weights.panel(p), weights.format, R, K);
         decode().finish(y.data() + p * PANEL, N, product.data(), nullptr, Activation::none, false, R);
     }
 }
 
-// Outputs from `first` on of a matrix of `outputs`, weight (some outputs, inputs). False if one is not finite.
-bool pack_rows(Array<int32_t, 1> words, ConstMatrix weight, int format, size_t first, size_t outputs) {
-    const size_t inputs = weight.shape(1);
-    if (format < 0 || format > 3) throw std::invalid_argument("format must be from 0 to 3");
-    if (outputs % PANEL || first > outputs || weight.shape(0) > outputs - first)
+// Space for the outputs from `first` on of a matrix of `outputs`, `rows` of them.
+void check_rows(const Array<int32_t, 1>& words, int format, size_t first, size_t rows, size_t outputs, size_t inputs) {
+    if (outputs % PANEL || first > outputs || rows > outputs - first)
         throw std::invalid_argument("outputs must be whole panels, and have those of weight from first on");
-    const Weights packed{words.data(), static_cast<Format>(format), outputs, inputs};
+    const Weights packed{words.data(), format_of(format), outputs, inputs};
     pointer(words, "words", packed.panels() * panel_words(packed.format, packed.K()));
-    return without_gil([&] { return pack(words.data(), weight.data(), packed.format, first, weight.shape(0), inputs); });
+}
+
+// weight (rows, inputs). False if one is not finite, or its block has no scale in fp16.
+bool pack_rows(Array<int32_t, 1> words, ConstMatrix weight, int format, size_t first, size_t outputs) {
+    const size_t rows = weight.shape(0), inputs = weight.shape(1);
+    check_rows(words, format, first, rows, outputs, inputs);
+    return without_gil([&] { return pack(words.data(), weight.data(), format_of(format), first, rows, inputs); });
+}
+
+// blocks (rows, bytes), in a format of blocks
+void pack_rows_of_blocks(Array<int32_t, 1> words, Array<const uint8_t, 2> blocks, int format, size_t first,
+                         size_t outputs) {
+    const size_t rows = blocks.shape(0), bytes = blocks.shape(1), block = block_bytes(format_of(format));
+    if (!in_blocks(format_of(format)) || !bytes || bytes % block)
+        throw std::invalid_argument("rows must be whole blocks of a format that has them");
+    const size_t inputs = bytes / block * GROUP;
+    check_rows(words, format, first, rows, outputs, inputs);
+    without_gil([&] { pack_blocks(words.data(), blocks.data(), format_of(format), first, rows, inputs); });
 }
 
 }  // namespace
 
 void bind_program(nb::module_& m) {
     nb::class_<Checked>(m, "Program")
-        .def(nb::init<size_t, size_t, size_t>(), "sequences"_a, "positions"_a, "cache_bytes"_a = 0)
+        .def(nb::init<size_t, size_t, size_t, int>(), "sequences"_a, "positions"_a, "cache_bytes"_a = 0, "cache"_a = 0)
         .def("buffer", &Checked::buffer, "width"_a)
         .def("embedding", &Checked::embedding, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a, "scale"_a,
              "position"_a.noconvert().none(), "prompt"_a.noconvert().none() = nb::none())
@@ -336,6 +363,7 @@ void bind_program(nb::module_& m) {
         .def("pages", &Checked::pages);
     nb::exception<OutOfPages>(m, "OutOfPages", PyExc_RuntimeError);
     def(m, "panels_pack", pack_rows, "words", "weight", "format", "first", "outputs");
+    def(m, "panels_pack_blocks", pack_rows_of_blocks, "words", "blocks", "format", "first", "outputs");
     def(m, "panels_multiply", multiply, "y", "x", "words", "format");
 }
 

@@ -16,12 +16,22 @@ struct Page {
     size_t index, count;
 };
 
+// How a cache holds its numbers. In int8 those of a position in a part share a scale, largest magnitude / 127, and the
+// scales of all positions follow the codes.
+enum class CacheFormat { fp32, bf16, int8 };
+constexpr int CACHE_FORMATS = 3;
+
+static constexpr size_t part_floats(CacheFormat format, size_t numbers) {
+    return format == CacheFormat::fp32 ? numbers : format == CacheFormat::bf16 ? numbers / 2 : numbers / 4 + PAGE;
+}
+
 // The KV cache of one head of one sequence, in pages. Keys are stored in panels of 32 positions, so that a query is
 // multiplied by 32 of them at a time; values in panels of 32 features. Parts of a page are the keys of a head, (PAGE /
 // PANEL, D, PANEL), and then each panel of its values, (PAGE, PANEL).
 struct Cache {
     const Page* pages;
     size_t before;  // floats of all parts before the keys of this head
+    CacheFormat format;
 };
 
 // The score of a query at position p for the key at s is scale q·k + bias_s[longest - 1 - (p - s)]: a bias for each
@@ -37,8 +47,11 @@ enum class Activation { none, gelu, gelu_tanh, relu, silu };
 constexpr size_t QUERIES = 24;
 
 static constexpr size_t whole_panels(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
+static constexpr size_t head_floats(CacheFormat format, size_t D) {  // of a page, for one head
+    return part_floats(format, PAGE * D) + whole_panels(D) / PANEL * part_floats(format, PAGE * PANEL);
+}
 static constexpr size_t attend_scratch(size_t positions, size_t D) {
-    return QUERIES * (whole_panels(positions) + 2 * whole_panels(D));
+    return QUERIES * (whole_panels(positions) + 2 * whole_panels(D)) + (D > PAGE ? D : PAGE) * PANEL;
 }
 
 struct Decode {

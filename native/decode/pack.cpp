@@ -21,42 +21,98 @@ float float_of(uint32_t bits) {
     return x;
 }
 
-uint32_t nearest_bf16(float x) {  // ties to even, NaN stays NaN
-    const uint32_t bits = bits_of(x);
-    return x != x ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-}
-
 // The next bf16 that is not nearer to 0: the largest weight of a group then stays in reach.
 float outwards_bf16(float x) { return float_of((bits_of(x) + 0xFFFF) & 0xFFFF0000); }
 
 constexpr float ROUND = 12582912.0f;  // 1.5 · 2^23: adding it rounds to an integer, ties to even
 
+// The nearest fp16, ties to even; infinite from 65,520 on.
+uint16_t nearest_fp16(float x) {
+    const uint32_t sign = bits_of(x) >> 16 & 0x8000, size = bits_of(x) & 0x7FFFFFFF;
+    if (size >= 0x47800000) return static_cast<uint16_t>(sign | 0x7C00);                              // 2^16
+    if (size < 0x38800000)  // below 2^-14 they are multiples of 2^-24, which 0.5 and what follows it are too
+        return static_cast<uint16_t>(sign | (bits_of(float_of(size) + 0.5f) - bits_of(0.5f)));
+    return static_cast<uint16_t>(sign | (size + 0xFFF + (size >> 13 & 1) - 0x38000000) >> 13);
+}
+
+// The largest magnitude of a group: its bits, and the first weight that has it. False if one is not finite.
+bool find_largest(float& largest, const float* w_k) {
+    uint32_t most = 0;
+    float not_finite = 0;  // x - x is 0, but NaN for infinity and NaN
+    for (size_t k = 0; k < GROUP; ++k) {
+        most = std::max(most, bits_of(w_k[k]) & 0x7FFFFFFF);
+        not_finite += w_k[k] - w_k[k];
+    }
+    size_t k = 0;
+    while ((bits_of(w_k[k]) & 0x7FFFFFFF) != most && k + 1 < GROUP) ++k;
+    largest = w_k[k];
+    return not_finite == 0;
+}
+
+void put_scale(uint32_t* words, uint32_t upper, size_t column) {  // the scale is in the upper 16 bits
+    uint32_t& pair = words[column % (PANEL / 2)];
+    pair = column < PANEL / 2 ? (pair & 0xFFFF0000) | upper >> 16 : (pair & 0xFFFF) | upper;
+}
+
+// A block of a file into its column of a panel's group, as words PANEL apart.
+void put_block(uint32_t* words, const uint8_t* block, Format format, size_t column) {
+    const size_t halves = block_halves(format);
+    for (size_t i = 0; i < halves; ++i, words += PANEL / 2) {
+        uint16_t half;
+        std::memcpy(&half, block + 2 * i, sizeof half);
+        put_scale(words, static_cast<uint32_t>(half) << 16, column);
+    }
+    words += column;
+    for (size_t i = 2 * halves; i < block_bytes(format); i += 4, words += PANEL) std::memcpy(words, block + i, 4);
+}
+
+// As llama.cpp rounds: codes are found with the scale before that becomes an fp16.
+bool put_rounded_block(uint32_t* words, const float* w_k, Format format, size_t column) {
+    float largest;
+    if (!find_largest(largest, w_k)) return false;
+    uint8_t block[block_bytes(Format::q8_0)] = {}, *codes = block + 2 * block_halves(format);
+    float scale, least = 0;
+    auto put_fours = [&](float divisor, float middle) {  // what is least / divisor + middle or less becomes 0
+        auto code = [&](size_t k) {
+            const float found = (w_k[k] - least) / (divisor == 0 ? 1 : divisor) + middle;
+            return static_cast<int32_t>(std::min(std::max(found, 0.0f), 15.0f));
+        };
+        for (size_t k = 0; k < GROUP / 2; ++k) codes[k] = static_cast<uint8_t>(code(k) | code(k + GROUP / 2) << 4);
+    };
+    if (format == Format::q4_1) {
+        least = *std::min_element(w_k, w_k + GROUP) + 0.0f;  // 0 without a sign
+        scale = (*std::max_element(w_k, w_k + GROUP) - least) / 15 + 0.0f;
+        put_fours(scale, 0.5f);
+    } else if (format == Format::q8_0) {
+        scale = float_of(bits_of(largest) & 0x7FFFFFFF) / 127;
+        const float divisor = scale > 0 ? scale : 1;
+        for (size_t k = 0; k < GROUP; ++k)
+            codes[k] = static_cast<uint8_t>(static_cast<int32_t>((w_k[k] / divisor + ROUND) - ROUND));
+    } else {
+        scale = largest / -8;
+        put_fours(scale, 8.5f);
+    }
+    const uint16_t halves[] = {nearest_fp16(scale), nearest_fp16(least)};
+    std::memcpy(block, halves, 2 * block_halves(format));
+    put_block(words, block, format, column);
+    return (halves[0] & 0x7C00) != 0x7C00 && (halves[1] & 0x7C00) != 0x7C00;
+}
+
 // A group of one output into its column of a panel's group, as words PANEL apart.
 bool put_integers(uint32_t* words, const float* w_k, int bits, size_t column) {
     const int half = 1 << (bits - 1), per_word = 32 / bits;
-    uint32_t largest = 0;
-    float not_finite = 0;  // x - x is 0, but NaN for infinity and NaN
-    for (size_t k = 0; k < GROUP; ++k) {
-        largest = std::max(largest, bits_of(w_k[k]) & 0x7FFFFFFF);
-        not_finite += w_k[k] - w_k[k];
-    }
-    if (not_finite != 0) return false;
-    float scale = float_of(largest) / static_cast<float>(half - 1);
-    if (bits == 4) {  // no code to spare: the largest weight, with its sign, becomes code 0
-        size_t k = 0;
-        while ((bits_of(w_k[k]) & 0x7FFFFFFF) != largest) ++k;
-        scale = w_k[k] / static_cast<float>(-half);
-    }
-    scale = outwards_bf16(scale);
+    float largest;
+    if (!find_largest(largest, w_k)) return false;
+    // Four bits have no code to spare: the largest weight, with its sign, becomes code 0.
+    const float scale = outwards_bf16(bits == 4 ? largest / static_cast<float>(-half)
+                                                : float_of(bits_of(largest) & 0x7FFFFFFF) / static_cast<float>(half - 1));
     const float divisor = scale == 0 ? 1.0f : scale;
     uint32_t code_k[GROUP];
     for (size_t k = 0; k < GROUP; ++k) {
         const float nearest = (w_k[k] / divisor + ROUND) - ROUND + static_cast<float>(half);
         code_k[k] = static_cast<uint32_t>(static_cast<int32_t>(std::min(std::max(nearest, 0.0f), 2.0f * half - 1)));
     }
-    uint32_t& pair = words[column % (PANEL / 2)];
-    const uint32_t high = bits_of(scale) & 0xFFFF0000;
-    pair = column < PANEL / 2 ? (pair & 0xFFFF0000) | high >> 16 : (pair & 0xFFFF) | high;
+    put_scale(words, bits_of(scale) & 0xFFFF0000, column);
     words += PANEL / 2 + column;
     for (size_t k = 0; k < GROUP; k += per_word, words += PANEL) {
         uint32_t word = 0;
@@ -79,31 +135,46 @@ bool put(uint32_t* words, const float* w_k, Format format, size_t column) {
             }
             return not_finite == 0;
         }
+        case Format::q8_0:
+        case Format::q4_0:
+        case Format::q4_1: return put_rounded_block(words, w_k, format, column);
         case Format::int8: return put_integers(words, w_k, 8, column);
         default: return put_integers(words, w_k, 4, column);
     }
 }
 
-}  // namespace
-
-bool pack(int32_t* words, const float* weight_oi, Format format, size_t first, size_t outputs, size_t inputs) {
+// group(words of a group of a panel, output among those given, group) for each of them, panels in parallel
+template <class Group>
+void for_groups(int32_t* words, Format format, size_t first, size_t outputs, size_t inputs, Group group) {
     const size_t groups = (inputs + GROUP - 1) / GROUP, group_words = panel_words(format, GROUP), end = first + outputs;
     const size_t begin = first / PANEL;
-    std::atomic<bool> finite{true};
     if (outputs) parallel_for((end + PANEL - 1) / PANEL - begin, [&](size_t block) {
         const size_t panel = begin + block, low = std::max(first, panel * PANEL), high = std::min(end, (panel + 1) * PANEL);
         uint32_t* at = reinterpret_cast<uint32_t*>(words) + panel * groups * group_words;
         for (size_t g = 0; g < groups; ++g, at += group_words)
-            for (size_t output = low; output < high; ++output) {
-                const float* w_k = weight_oi + (output - first) * inputs + g * GROUP;
-                const size_t count = std::min(GROUP, inputs - g * GROUP);
-                float padded_k[GROUP] = {};
-                if (count < GROUP) std::copy_n(w_k, count, padded_k);
-                if (!put(at, count < GROUP ? padded_k : w_k, format, output % PANEL))
-                    finite.store(false, std::memory_order_relaxed);
-            }
+            for (size_t output = low; output < high; ++output) group(at, output - first, g);
+    });
+}
+
+}  // namespace
+
+bool pack(int32_t* words, const float* weight_oi, Format format, size_t first, size_t outputs, size_t inputs) {
+    std::atomic<bool> finite{true};
+    for_groups(words, format, first, outputs, inputs, [&](uint32_t* at, size_t output, size_t g) {
+        const float* w_k = weight_oi + output * inputs + g * GROUP;
+        const size_t count = std::min(GROUP, inputs - g * GROUP);
+        float padded_k[GROUP] = {};
+        if (count < GROUP) std::copy_n(w_k, count, padded_k);
+        if (!put(at, count < GROUP ? padded_k : w_k, format, (first + output) % PANEL))
+            finite.store(false, std::memory_order_relaxed);
     });
     return finite;
+}
+
+void pack_blocks(int32_t* words, const uint8_t* blocks, Format format, size_t first, size_t outputs, size_t inputs) {
+    for_groups(words, format, first, outputs, inputs, [&](uint32_t* at, size_t output, size_t g) {
+        put_block(at, blocks + (output * (inputs / GROUP) + g) * block_bytes(format), format, (first + output) % PANEL);
+    });
 }
 
 }  // namespace chainrule

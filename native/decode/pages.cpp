@@ -8,6 +8,7 @@ namespace chainrule {
 namespace {
 
 constexpr size_t SLAB = 32;  // pages of a slab at most
+constexpr size_t RUN = 8;    // pages that are left for one text to grow into, at most
 
 size_t pages_of(size_t positions) { return (positions + PAGE - 1) / PAGE; }
 
@@ -16,10 +17,10 @@ size_t pages_of(size_t positions) { return (positions + PAGE - 1) / PAGE; }
 size_t Pages::add_layer(size_t heads, size_t D) {
     const size_t before = floats_;
     for (size_t h = 0; h < heads; ++h) {
-        parts_.push_back(PAGE * D);
-        parts_.insert(parts_.end(), whole_panels(D) / PANEL, PAGE * PANEL);
+        parts_.push_back(part_floats(format, PAGE * D));
+        parts_.insert(parts_.end(), whole_panels(D) / PANEL, part_floats(format, PAGE * PANEL));
     }
-    floats_ += heads * PAGE * (D + whole_panels(D));
+    floats_ += heads * head_floats(format, D);
     return before;
 }
 
@@ -38,17 +39,19 @@ void Pages::reserve(const std::vector<Span>& spans) {
         throw OutOfPages(std::to_string(needed) + " pages are needed, " + std::to_string(limit() - held()) + " of " +
                          std::to_string(limit()) + " are free");
     while (free_.size() < needed) make(needed - free_.size());  // now: the system may have no memory
+    size_t run = 1;  // texts that grow side by side each have pages that follow each other
+    while (2 * run <= RUN && 2 * run * needed <= free_.size()) run *= 2;
     for (const Span& span : spans) {
         Table& table = tables_[span.sequence];
         for (size_t i = span.first / PAGE; i < table.numbers.size(); ++i) {
             const size_t shared = table.numbers[i];
             if (users_[shared] == 1) continue;
-            table.numbers[i] = take(table);
+            table.numbers[i] = take(table, run);
             table.pages[i] = made_[table.numbers[i]];
             copy(table.pages[i], made_[shared]);
             drop(shared);
         }
-        while (table.numbers.size() < pages_of(span.end)) add(table, take(table));
+        while (table.numbers.size() < pages_of(span.end)) add(table, take(table, run));
     }
 }
 
@@ -84,12 +87,25 @@ void Pages::add(Table& table, size_t number) {
     table.pages.push_back(made_[number]);
 }
 
-size_t Pages::take(const Table& table) {
+size_t Pages::take(const Table& table, size_t run) {
     auto found = table.numbers.empty() ? free_.end() : free_.find(table.numbers.back() + 1);
-    const size_t number = found == free_.end() ? *free_.begin() : *found;
+    const size_t number = found == free_.end() ? first_of(run) : *found;
     free_.erase(number);
     users_[number] = 1;
     return number;
+}
+
+// The first of `run` free pages that begin at a multiple of it, or of as many as there are.
+size_t Pages::first_of(size_t run) const {
+    for (; run > 1; run /= 2) {
+        size_t count = 0, before = 0;
+        for (const size_t number : free_) {
+            count = number % run == 0 ? 1 : count && number == before + 1 ? count + 1 : 0;
+            if (count == run) return number + 1 - run;
+            before = number;
+        }
+    }
+    return *free_.begin();
 }
 
 void Pages::drop(size_t number) {

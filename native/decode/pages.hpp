@@ -23,7 +23,9 @@ struct Span {
 
 class Pages {
 public:
-    explicit Pages(size_t sequences, size_t bytes = 0) : limit_bytes_(bytes), tables_(sequences) {}
+    explicit Pages(size_t sequences, size_t bytes = 0, CacheFormat format = CacheFormat::fp32)
+        : format(format), limit_bytes_(bytes), tables_(sequences) {}
+    const CacheFormat format;
 
     // Space in each page for a layer; returns the floats of those before it. No page has been taken yet.
     size_t add_layer(size_t heads, size_t D);
@@ -50,7 +52,8 @@ private:
     };
     void make(size_t count);  // more free pages, at least this many
     void add(Table& table, size_t number);
-    size_t take(const Table& table);  // the page after its last one, if that is free
+    size_t take(const Table& table, size_t run);  // the page after its last one, or the first of `run` that follow each other
+    size_t first_of(size_t run) const;
     void drop(size_t number);
     void copy(const Page& to, const Page& from) const;
 

@@ -4,8 +4,13 @@
 // A panel is a table of 32-bit words with a column for each output. A word holds one input's weight as fp32, two as
 // bf16, four as int8 or eight as int4, consecutive inputs from the lowest bits up. In the integer formats each GROUP of
 // inputs begins with the scales of the 32 outputs in bf16, output j in the lower and j + 16 in the upper half of word
-// j; a code c means (c - 128) scale or (c - 8) scale. A scale has 8 significant bits, so this product is exact: a
-// format only stores numbers, and the arithmetic is always float32.
+// j; a code c means (c - 128) scale or (c - 8) scale. A scale has 8 significant bits, so this product is exact: such a
+// format only stores numbers, and the arithmetic is float32.
+//
+// q8_0, q4_0 and q4_1 hold GGUF's blocks of these names, byte for byte: fp16 scales in the same places, then the leasts of
+// q4_1 likewise, then in the column of an output the bytes of its codes, four in a word. A byte of four bits has input i in
+// its lower and i + 16 in its upper half. A code c means c scale, (c - 8) scale or c scale + least. Products are those of
+// integers: see blocks.hpp.
 //
 // K, the number of inputs, is padded to a multiple of GROUP with zeros, and so are the rows of x.
 #pragma once
@@ -18,19 +23,29 @@ namespace chainrule {
 
 constexpr size_t PANEL = 32, GROUP = 32;
 
-enum class Format { fp32, bf16, int8, int4 };
+enum class Format { fp32, bf16, int8, int4, q8_0, q4_0, q4_1 };
+constexpr int FORMATS = 7;
 
 // static, as every inline function of an .isa.cpp file must be: see runtime/isa.hpp
+static constexpr bool in_blocks(Format format) { return format >= Format::q8_0; }
 static constexpr size_t panel_words(Format format, size_t K) {
     switch (format) {
         case Format::fp32: return K * PANEL;
         case Format::bf16: return K / 2 * PANEL;
-        case Format::int8: return K / GROUP * (PANEL / 2 + GROUP / 4 * PANEL);
+        case Format::int8:
+        case Format::q8_0: return K / GROUP * (PANEL / 2 + GROUP / 4 * PANEL);
+        case Format::q4_1: return K / GROUP * (PANEL + GROUP / 8 * PANEL);
         default: return K / GROUP * (PANEL / 2 + GROUP / 8 * PANEL);
     }
 }
 
-struct Panels {
+static inline uint32_t nearest_bf16(float x) {  // its 16 bits; ties to even, NaN stays NaN
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return x != x ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+
+struct Panels {  // of formats that are not in blocks
     // y (R, PANEL) = x panelᵀ. Each sum runs over k in order: a row's result depends on no other row, and is the same
     // for one row or many.
     void (*multiply)(float* y_rp, const float* x_rk, size_t ldx, const int32_t* panel, Format format, size_t R,

@@ -153,7 +153,7 @@ void multiply_panel(float* y_rp, const float* x_rk, size_t ldx, const int32_t* p
         case Format::fp32: return multiply_format<Fp32>(y_rp, x_rk, ldx, panel, R, K);
         case Format::bf16: return multiply_format<Bf16>(y_rp, x_rk, ldx, panel, R, K);
         case Format::int8: return multiply_format<Integers<8>>(y_rp, x_rk, ldx, panel, R, K);
-        case Format::int4: return multiply_format<Integers<4>>(y_rp, x_rk, ldx, panel, R, K);
+        default: return multiply_format<Integers<4>>(y_rp, x_rk, ldx, panel, R, K);
     }
 }
 
@@ -162,7 +162,7 @@ void column(float* w_k, const int32_t* panel, Format format, size_t output, size
         case Format::fp32: return column_format<Fp32>(w_k, panel, output, K);
         case Format::bf16: return column_format<Bf16>(w_k, panel, output, K);
         case Format::int8: return column_format<Integers<8>>(w_k, panel, output, K);
-        case Format::int4: return column_format<Integers<4>>(w_k, panel, output, K);
+        default: return column_format<Integers<4>>(w_k, panel, output, K);
     }
 }
 

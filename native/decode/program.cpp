@@ -16,6 +16,8 @@ void Buffer::reserve(size_t rows) {
     memory_.reset();
     memory_ = std::make_unique<Scratch>(rows * stride);
     std::fill_n(memory_->data(), rows * stride, 0.0f);
+    rounded_.reset();
+    if (rounds_) rounded_ = std::make_unique<Scratch>(rows * groups() * ROUNDED_FLOATS);
     rows_ = rows;
 }
 
@@ -44,7 +46,16 @@ void Program::rmsnorm(size_t out, size_t in, const float* gamma, float eps) {
 }
 
 void Program::linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add) {
-    steps_.push_back(steps::linear(last_, at(out), at(in), weights, bias, activation, add));
+    multiply(steps_, last_, at(out), at(in), weights, bias, activation, add);
+}
+
+void Program::multiply(Steps& steps, bool last, Buffer& out, Buffer& in, Weights weights, const float* bias,
+                       Activation activation, bool add) {
+    if (in_blocks(weights.format)) {
+        in.keep_rounded();
+        steps.push_back(steps::round(last, in));
+    }
+    steps.push_back(steps::linear(last, out, in, weights, bias, activation, add));
     scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
@@ -66,11 +77,10 @@ void Program::cross_attention(size_t out, size_t q, size_t heads, float scale, W
     }
     source_caches_.push_back(std::make_unique<KVCache>(source_pages_, heads, D));
     const KVCache& caches = *source_caches_.back();
-    reading_.push_back(steps::linear(false, *keys_values_, *memory_, weights, bias, Activation::none, false));
+    multiply(reading_, false, *keys_values_, *memory_, weights, bias, Activation::none, false);
     const steps::Heads both{*keys_values_, 0, heads, D, caches};
     reading_.push_back(steps::remember(both, nullptr, nullptr));
     steps_.push_back(steps::attend({at(q), heads, heads, D, caches}, at(out), {scale}, true));
-    scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
 void Program::swiglu(size_t out, size_t in) {

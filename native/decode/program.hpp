@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "decode/blocks.hpp"
 #include "decode/pages.hpp"
 #include "runtime/memory.hpp"
 
@@ -55,8 +56,13 @@ public:
     void reserve(size_t rows);
     float* row(size_t r) const { return memory_->data() + r * stride; }
 
+    size_t groups() const { return whole_panels(width) / GROUP; }
+    void keep_rounded() { rounds_ = true; }  // before memory is reserved: the rows exist rounded too
+    Rounded* rounded(size_t r) const { return reinterpret_cast<Rounded*>(rounded_->data()) + r * groups(); }
+
 private:
-    std::unique_ptr<Scratch> memory_;
+    std::unique_ptr<Scratch> memory_, rounded_;
+    bool rounds_ = false;
     size_t rows_ = 0;
 };
 
@@ -76,7 +82,7 @@ public:
     const Prefix prefix;
 
     Cache at(size_t sequence, size_t head) const {
-        return {pages_.of(sequence), before_ + head * PAGE * (D + whole_panels(D))};
+        return {pages_.of(sequence), before_ + head * head_floats(pages_.format, D), pages_.format};
     }
 
 private:
@@ -122,8 +128,9 @@ struct Step {
 
 class Program {
 public:
-    // cache_bytes: of the pages of the KV cache at most; 0 for no limit
-    Program(size_t sequences, size_t positions, size_t cache_bytes) : positions(positions), pages_(sequences, cache_bytes) {}
+    // cache_bytes: of the pages of the KV cache at most; 0 for no limit. Keys and values of a source are always fp32.
+    Program(size_t sequences, size_t positions, size_t cache_bytes, CacheFormat cache)
+        : positions(positions), pages_(sequences, cache_bytes, cache) {}
     const size_t positions;  // of a sequence at most; pages are taken as needed
     size_t sequences() const { return pages_.sequences(); }
     const Pages& pages() const { return pages_; }
@@ -163,6 +170,8 @@ private:
     Buffer& at(size_t buffer) const { return *buffers_.at(buffer); }
 
     using Steps = std::vector<Step>;
+    void multiply(Steps& steps, bool last, Buffer& out, Buffer& in, Weights weights, const float* bias,
+                  Activation activation, bool add);
     void walk(const Steps& steps, const Batch& batch) const;
     size_t cached(size_t count) const { return count ? longest_prefix_ + count : 0; }  // positions of a cache
 

@@ -34,9 +34,11 @@ inline auto embedding(Buffer& out, Weights table, float scale, const float* posi
     return each_row(false, [=, &out](const Batch& batch, size_t r) {
         const size_t token = batch.token[r];
         float* y = out.row(r);
-        if (token < table.outputs)
-            panels().column(y, table.panel(token / PANEL), table.format, token % PANEL, table.K());
-        else
+        if (token < table.outputs) {
+            const auto column = in_blocks(table.format) ? chainrule::blocks().column : panels().column;
+            column(y, table.panel(token / PANEL), table.format, token % PANEL, table.K());
+            std::fill(y + out.width, y + table.K(), 0.0f);  // where a least weight stands for 0
+        } else
             std::copy_n(prompt_pc + (token - table.outputs) * out.width, out.width, y);
         if (scale != 1)
             for (size_t c = 0; c < out.width; ++c) y[c] *= scale;
@@ -108,6 +110,13 @@ inline auto last(Buffer& out, Buffer& in) {
     });
 }
 
+// What a matmul in integers reads.
+inline auto round(bool last, Buffer& in) {
+    return each_row(last, [&in](const Batch&, size_t r) {
+        chainrule::blocks().round(in.rounded(r), in.row(r), in.groups() * GROUP);
+    });
+}
+
 inline Step linear(bool last, Buffer& out, Buffer& in, Weights weights, const float* bias, Activation activation,
                    bool add) {
     const size_t group = std::max<size_t>(1, BLOCK_BYTES / (4 * panel_words(weights.format, weights.K())));  // panels
@@ -118,7 +127,12 @@ inline Step linear(bool last, Buffer& out, Buffer& in, Weights weights, const fl
         const size_t first = block / groups * MATMUL_ROWS, R = std::min(MATMUL_ROWS, batch.rows(last) - first);
         const size_t begin = block % groups * group, end = std::min(begin + group, weights.panels());
         for (size_t p = begin; p < end; ++p) {
-            panels().multiply(product_rp, in.row(first), in.stride, weights.panel(p), weights.format, R, weights.K());
+            if (in_blocks(weights.format))
+                chainrule::blocks().multiply(product_rp, in.rounded(first), in.groups(), weights.panel(p), weights.format, R,
+                                  weights.K());
+            else
+                panels().multiply(product_rp, in.row(first), in.stride, weights.panel(p), weights.format, R,
+                                  weights.K());
             decode().finish(out.row(first) + p * PANEL, out.stride, product_rp, bias ? bias + p * PANEL : nullptr,
                             activation, add, R);
         }
@@ -183,14 +197,21 @@ inline Step attend(Heads heads, Buffer& out, Scores scores, bool source) {
     return {blocks, run};
 }
 
-inline size_t recurrent_scratch(size_t H, size_t gates) { return 2 * whole_panels(gates) + 2 * whole_panels(H); }
+inline size_t recurrent_scratch(size_t H, size_t gates) {
+    return 2 * whole_panels(gates) + 2 * whole_panels(H) + whole_panels(H) / GROUP * ROUNDED_FLOATS;
+}
 
 // A sequence walks through its new tokens one after the other; sequences are independent of each other.
 inline Step recurrent(Buffer& out, Buffer& gates, Cell cell, Weights weights, Weights candidate, const float* bias,
                       const RecurrentState& state) {
-    auto multiply = [](float* u, const float* x, const Weights& weights) {
+    auto multiply = [](float* u, const float* x, const Weights& weights, Rounded* rounded) {
+        const size_t K = weights.K();
+        if (in_blocks(weights.format)) chainrule::blocks().round(rounded, x, K);
         for (size_t p = 0; p < weights.panels(); ++p)
-            panels().multiply(u + p * PANEL, x, weights.K(), weights.panel(p), weights.format, 1, weights.K());
+            if (in_blocks(weights.format))
+                chainrule::blocks().multiply(u + p * PANEL, rounded, K / GROUP, weights.panel(p), weights.format, 1, K);
+            else
+                panels().multiply(u + p * PANEL, x, K, weights.panel(p), weights.format, 1, K);
     };
     auto blocks = [](const Batch& batch) { return batch.pieces.size(); };
     auto run = [=, &out, &gates, &state](const Batch& batch, size_t block, float* u) {
@@ -199,11 +220,12 @@ inline Step recurrent(Buffer& out, Buffer& gates, Cell cell, Weights weights, We
         const size_t H = out.width;
         float *h = state.at(piece.sequence), *c = h + state.stride;
         float *m = u + whole_panels(gates.width), *kept = m + whole_panels(H);
+        Rounded* rounded = reinterpret_cast<Rounded*>(kept + whole_panels(gates.width) + whole_panels(H));
         if (!piece.past) std::fill_n(h, state.stride * state.parts, 0.0f);
         std::fill_n(m, whole_panels(H), 0.0f);
         for (size_t r = piece.row; r < piece.row + piece.count; ++r) {
             float *y = out.row(r), *gate = gates.row(r);
-            multiply(u, h, weights);
+            multiply(u, h, weights, rounded);
             if (bias)
                 for (size_t i = 0; i < gates.width; ++i) u[i] += bias[i];
             if (cell == Cell::rnn) {
@@ -215,7 +237,7 @@ inline Step recurrent(Buffer& out, Buffer& gates, Cell cell, Weights weights, We
                 cells.gru_after_forward(y, gate, kept, u, h, H, 1, 1, H);
             } else {
                 cells.gru_reset(m, gate, u, h, H, 1, 1, H);
-                multiply(u, m, candidate);
+                multiply(u, m, candidate, rounded);
                 cells.gru_forward(y, gate, u, h, H, 1, 1, H);
             }
             std::copy_n(y, H, h);

@@ -92,17 +92,24 @@ def memory() -> int:
 
 def peak_memory() -> int:
     """Peak memory of this process in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if found := _status("VmHWM"):
+        return found
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # on Linux that of the parent, if it was larger
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def resident_memory() -> int:
     """Memory that this process has now in bytes; its peak where the system does not tell."""
+    return _status("VmRSS") or peak_memory()
+
+
+def _status(name: str) -> int:
+    """What Linux says of the memory of this process, in bytes; 0 elsewhere."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            return next((1024 * int(line.split()[1]) for line in file if line.startswith(f"{name}:")), 0)
     except OSError:
-        return peak_memory()
+        return 0
 
 
 def clock(seconds: float) -> str:

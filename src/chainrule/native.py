@@ -96,6 +96,13 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
         raise MemoryError(f"cannot allocate {bytes / 2**30:.1f} GiB for an array of shape {shape}") from None
 
 
+def cleared(shape: tuple[int, ...]) -> Array:
+    """float32 zeros in the memory of `empty`, written by all threads."""
+    x = empty(shape)
+    kernels().clear(x)
+    return x
+
+
 def empty_like(x: Array) -> Array:
     """A C-contiguous array of the shape and dtype of x, from `empty`."""
     return empty(x.shape, x.dtype)

@@ -116,7 +116,7 @@ def test_wordpiece_of_theirs(tmp_path: Path) -> None:
             assert read.encode(line).tolist() == theirs.encode(line, add_special_tokens=False).ids
 
 
-@pytest.mark.parametrize("weights", ["f32", "q8_0"])
+@pytest.mark.parametrize("weights", ["f32", "q8_0", "q4_0", "q4_1"])
 @pytest.mark.parametrize("family", ["gpt", "llama"])
 def test_they_read_ours(family: str, weights: str, tmp_path: Path) -> None:
     model: Any = (

@@ -21,13 +21,17 @@ class StoredParam(Param):
     written to; assigning `array`, as `parameters()` does, gives it values of its own.
     """
 
-    __slots__ = ("_own", "_shown", "read")
+    __slots__ = ("_own", "_shown", "format", "read", "read_blocks")
 
     def __init__(self, shape: Shape, *, decay: bool) -> None:
         self._own: Array | None = None
         self._shown = abstract(shape)
         self.read: Callable[[], Array] | None = None
         """What gives the values; until it is set there are none, only a shape."""
+        self.format: str | None = None
+        """The weight format of inference that holds the values exactly as they are stored, if it is not fp32."""
+        self.read_blocks: Callable[[], Array | None] | None = None
+        """What gives the bytes of its blocks, a row for each row, if `format` is one of blocks."""
         super().__init__(0.0, decay=decay)
         self._own = None
 
@@ -44,6 +48,17 @@ class StoredParam(Param):
     @array.setter
     def array(self, values: Array) -> None:
         self._own = values
+
+    @property
+    def stored_format(self) -> str | None:
+        """`format`, as long as the values are those that are stored"""
+        return self.format if self._own is None else None
+
+    def blocks(self, format: str) -> Array | None:
+        """The bytes of its blocks, if it is stored in blocks of this format"""
+        if self.read_blocks is None or self.stored_format != format:
+            return None
+        return self.read_blocks()
 
     @property
     def shape(self) -> Shape:

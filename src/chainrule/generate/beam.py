@@ -170,6 +170,7 @@ def beam_search(
     beam: Beam | None = None,
     *,
     weights: str = "fp32",
+    cache: str = "fp32",
     watch: Callable[[Sequence[Search]], object] = lambda searches: None,
     **options: Any,
 ) -> list[Hypothesis]:
@@ -190,5 +191,6 @@ def beam_search(
         if not 0 <= token < V:
             rule = f"must be from 0 to {V - 1}"
             raise ConfigError("beam: ", Setting("stop_tokens"), f" has token {token} ({rule})")
-    (found,) = search(session(model, weights, batch=beam.width), [prompt], beam, watch=watch)
+    texts = session(model, weights, beam.width, cache)
+    (found,) = search(texts, [prompt], beam, watch=watch)
     return found

@@ -124,6 +124,7 @@ def completions(
     asked: Iterable[tuple[Ids | Prompt, Sampling]],
     *,
     weights: str = "fp32",
+    cache: str = "fp32",
     scored: bool = False,
     show_special: bool = False,
     together: int = TOGETHER,
@@ -138,7 +139,7 @@ def completions(
         requests = [
             Request(begun, how, V, tokenizer, scored=scored, show_special=show_special) for begun, how in some
         ]
-        texts = texts or session(model, weights, batch=len(requests))
+        texts = texts or session(model, weights, len(requests), cache)
         for _ in run(texts, requests):
             tokens += 1
             tell(tokens)

@@ -23,6 +23,7 @@ from chainrule.autograd import no_grad
 from chainrule.errors import ConfigError, Setting, kind_of
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.decoder import Decoder
+from chainrule.generate.engine.weights import STORED
 from chainrule.models import LanguageModel, NGram
 from chainrule.trace import NotStreamable
 
@@ -147,26 +148,28 @@ class PrefixCache:
         self.begins = self.begins or not rows
 
 
-def check_fp32(model: Any, weights: str) -> None:
-    if weights != "fp32":
-        raise ConfigError(
-            *("sample: ", Setting("weights"), f" is {weights}, the model is {kind_of(model)} "),
-            "(must be fp32: other formats are for language models with a cache or a state)",
-        )
+def check_fp32(model: Any, weights: str, cache: str = "fp32") -> None:
+    for name, format in (("weights", weights), ("cache", cache)):
+        if format not in ("fp32", STORED):
+            raise ConfigError(
+                *("sample: ", Setting(name), f" is {format}, the model is {kind_of(model)} "),
+                "(must be fp32: other formats are for language models with a cache or a state)",
+            )
 
 
-def session(model: Any, weights: str = "fp32", batch: int = 1) -> Session:
-    """A session of at most `batch` texts that has read nothing yet; `weights` is a format of `engine.weights`.
+def session(model: Any, weights: str = "fp32", batch: int = 1, cache: str = "fp32") -> Session:
+    """A session of at most `batch` texts that has read nothing yet; `weights` and `cache` are formats of
+    `engine.weights`.
 
     A model whose forward pass reads token by token gets a cache or a state; others read a window again.
     """
     vocab_size(model)  # which says what is no language model
     if not isinstance(model, NGram):
         try:
-            return DecoderSession(Decoder(model, weights, batch))
+            return DecoderSession(Decoder(model, weights, batch, cache=cache))
         except NotStreamable:
             pass
-    check_fp32(model, weights)
+    check_fp32(model, weights, cache)
     return CountSession(model) if isinstance(model, NGram) else WindowSession(model)
 
 

@@ -28,7 +28,8 @@ class Translator:
     """A model that is ready to translate: its weights are packed once, for any number of translations.
 
     It has the weights as they are now: after a step of training make another one. A model in training mode is copied,
-    to be without dropout. `weights` is the format of the decoder's; the encoder runs once per source, as it is.
+    to be without dropout. `weights` is the format of the decoder's, `cache` that of the keys and values of what it
+    writes; the encoder runs once per source, as it is.
 
     >>> import chainrule as cr, numpy as np
     >>> config = cr.models.Seq2SeqConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
@@ -37,12 +38,13 @@ class Translator:
     [1, 2]
     """
 
-    def __init__(self, model: EncoderDecoder, weights: str = "fp32") -> None:
+    def __init__(self, model: EncoderDecoder, weights: str = "fp32", cache: str = "fp32") -> None:
         if not isinstance(model, EncoderDecoder):
             raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq or a T5)")
         self.model = copy.deepcopy(model).eval() if model.training else model
         self.config = model.config
         self.plan = Plan(self.model, weights)
+        self.cache = cache
 
     def start(self, source: npt.ArrayLike, mask: Array | None) -> tuple[int, Engine]:
         """source (B, S), mask (B, S) -> B, and an engine that has read them, with a cache for each"""
@@ -51,7 +53,7 @@ class Translator:
         B, S, C = memory.shape
         # What is hidden need not be there: without positions of its own, attention does not see the gap.
         visible = memory.reshape(-1, C) if mask is None else memory[mask]
-        engine = self.plan.open(max(1, B))
+        engine = self.plan.open(max(1, B), cache=self.cache)
         engine.read(np.ascontiguousarray(visible), np.full(B, S) if mask is None else mask.sum(axis=1))
         return B, engine
 

@@ -31,6 +31,15 @@ class Lazy:
         self.dtype = dtype
 
     @property
+    def weight_format(self) -> str | None:
+        """The weight format of inference that holds a matrix exactly as it is stored, if it is not fp32"""
+        return None
+
+    def blocks(self) -> Matrix | None:
+        """Its blocks, each with a `scale`, a row for each row, if `weight_format` is one of blocks"""
+        return None
+
+    @property
     def ndim(self) -> int:
         return len(self.shape)
 
@@ -55,6 +64,27 @@ class Lazy:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Matrix:
         return np.asarray(self.read(), dtype)
+
+
+class Moved(Lazy):
+    """The rows of an array in another order, which `move` gives them: the same numbers, so the same format."""
+
+    def __init__(self, move: Callable[[Matrix], Matrix], array: Lazy) -> None:
+        super().__init__(array.shape, lambda: move(np.asarray(array)), array.dtype)
+        self.move, self.array = move, array
+
+    @property
+    def weight_format(self) -> str | None:
+        return self.array.weight_format
+
+    def blocks(self) -> Matrix | None:
+        found = self.array.blocks()
+        return None if found is None else self.move(found)
+
+
+def moved(move: Callable[[Matrix], Matrix], array: Any) -> Matrix:
+    """move(array), which only changes the order of rows, computed when it is read"""
+    return Moved(move, array) if isinstance(array, Lazy) else later(move, array)  # type: ignore[return-value]
 
 
 def later(function: Callable[..., Matrix], *arrays: Any, shape: tuple[int, ...] | None = None) -> Matrix:

@@ -60,7 +60,10 @@ def attach(model: Model, arrays: Mapping[str, Matrix]) -> None:
     """The stored parameters of a model read their values from arrays, by name; buffers are read now."""
     for name, param in model.named_parameters():
         assert isinstance(param, StoredParam)
-        param.read = partial(_read, name, arrays[name])
+        array: Any = arrays[name]
+        param.read = partial(_read, name, array)
+        if isinstance(array, Lazy):
+            param.format, param.read_blocks = array.weight_format, partial(_read_blocks, name, array)
     for path, layer in model.named_layers():
         for name in layer.buffers:
             setattr(layer, name, np.array(arrays[f"{path}.{name}".lstrip(".")]))
@@ -84,6 +87,17 @@ def is_stored(model: Model) -> bool:
 def _read(name: str, array: Matrix) -> Matrix:
     """The values, in the mapped file if they are there as they should be: it leaves memory when the array does."""
     found = finite(name, np.asarray(array, FLOAT32)).view()
+    weakref.finalize(found, let_go).atexit = False
+    return found
+
+
+def _read_blocks(name: str, array: Lazy) -> Matrix | None:
+    """The bytes of its blocks, (rows, bytes), in the mapped file: it leaves memory when they do"""
+    if (found := array.blocks()) is None:
+        return None
+    for half in set(found.dtype.names or ()) - {"q"}:
+        finite(name, found[half].astype(FLOAT32))
+    found = found.view(np.uint8).view()
     weakref.finalize(found, let_go).atexit = False
     return found
 

@@ -124,7 +124,7 @@ def native_map(
 
 def summed_into(need: Any, shape: Shape) -> Array:
     """Where a kernel adds the gradient of a parameter: its place in the flat block, or new zeros."""
-    return need.array if isinstance(need, Into) else np.zeros(shape, np.float32)
+    return need.array if isinstance(need, Into) else native.cleared(shape)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:

@@ -22,10 +22,15 @@ class Memory(NamedTuple):
 
 
 def memory_of(
-    decoders: Sequence[LanguageModel], weights: str, slots: int, context: int | None, limit: int | None
+    decoders: Sequence[LanguageModel],
+    weights: str,
+    slots: int,
+    context: int | None,
+    limit: int | None,
+    cache: str = "fp32",
 ) -> Memory:
     """Of models that decode the same texts in so many slots; `limit` is that of their caches together"""
-    found = [footprint(model, weights) for model in decoders]
+    found = [footprint(model, weights, cache) for model in decoders]
     caches = sum(each.total(slots, context or 0) - each.weights for each in found)
     return Memory(sum(each.weights for each in found), caches if limit is None else min(caches, limit))
 

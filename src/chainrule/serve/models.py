@@ -60,6 +60,7 @@ class Served:
         tokenizer: Tokenizer,
         *,
         weights: str = "fp32",
+        cache: str = "fp32",
         slots: int = 8,
         queue: int = 64,
         cache_memory: int | None = None,
@@ -82,18 +83,20 @@ class Served:
             if draft not in (None, LOOKUP) and not isinstance(draft, LanguageModel | NGram):
                 rule = "must be a language model with the same tokens"
                 raise ConfigError(f"serve: a draft that is {kind_of(draft)} ({rule})")
-            caches = caches_of(model, weights, slots, cache_memory=ours)
+            caches = caches_of(model, weights, slots, cache_memory=ours, cache=cache)
             if draft is not None and not caches.rewinds:
                 raise ConfigError(f"serve: a draft for {kind_of(model)} (must be for a transformer)")
             drafter: Drafter | None = None
             if draft == LOOKUP:
                 drafter = NgramLookup()
             elif draft is not None:
-                drafter = DraftModel(caches_of(draft, weights, slots, cache_memory=its), caches.vocab_size)
+                drafter = DraftModel(
+                    caches_of(draft, weights, slots, cache_memory=its, cache=cache), caches.vocab_size
+                )
             self.writer = Batcher(caches, queue, drafter)
             self.context, self.vocab_size = caches.context, caches.vocab_size
             if isinstance(caches, DecoderCaches):
-                self.memory = memory_of(decoders, weights, slots, caches.context, cache_memory)
+                self.memory = memory_of(decoders, weights, slots, caches.context, cache_memory, cache)
         elif (body := body_of(model)) is not None:
             self.embedder = Embedder(model, tokenizer, queue)
             self.context, self.vocab_size = int(body.config.block_size), int(body.config.vocab_size)
@@ -208,6 +211,7 @@ def load_models(
     paths: Sequence[ModelPath],
     *,
     weights: str = "fp32",
+    cache: str = "fp32",
     slots: int = 8,
     queue: int = 64,
     cache_memory: int | None = None,
@@ -224,6 +228,6 @@ def load_models(
     for each in paths:
         tell(each.name)
         model, tokenizer, _ = open_model(each.path, to_decode=True)
-        sizes: dict[str, Any] = {"slots": slots, "queue": queue, "cache_memory": cache_memory}
+        sizes: dict[str, Any] = {"slots": slots, "queue": queue, "cache_memory": cache_memory, "cache": cache}
         found.append(Served(each.name, model, tokenizer, weights=weights, draft=small, **sizes))
     return Models(found)

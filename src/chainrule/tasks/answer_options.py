@@ -26,6 +26,8 @@ class AnswerOptions:
     """Search for the likeliest texts instead of drawing them."""
     weights: str = "fp32"
     """How weights are held while a transformer or a recurrent model writes."""
+    cache: str = "fp32"
+    """How a transformer holds the keys and values of what it has read."""
     logprobs: bool = False
     """Add the log-probability of each token."""
     special: bool = False

@@ -61,6 +61,7 @@ class WritingTask(Task):
             tokenizer,
             ((begun, cls.ended(tokenizer, how)) for begun in rows for how in options.samplings),
             weights=options.weights,
+            cache=options.cache,
             scored=options.logprobs,
             show_special=options.show_special,
             tell=tell,
@@ -78,7 +79,7 @@ class WritingTask(Task):
         begun, how = cls.begun(tokenizer, prompt, options.special), cls.ended(tokenizer, options.sampling)
         request = Request(begun, how, vocab_size(model), tokenizer, show_special=options.show_special)
         check_format(options.weights)
-        return (request.piece for _ in run(session(model, options.weights), [request]))
+        return (request.piece for _ in run(session(model, options.weights, cache=options.cache), [request]))
 
     @classmethod
     def _searched(
@@ -87,7 +88,7 @@ class WritingTask(Task):
         for prompt in prompts:
             begun = cls.begun(tokenizer, prompt, options.special)
             ids = begun.ids.tolist()
-            for found in beam_search(model, begun, beam, weights=options.weights):
+            for found in beam_search(model, begun, beam, weights=options.weights, cache=options.cache):
                 stream = StopText(tokenizer, after=ids, special=options.show_special, typed=begun.typed)
                 text = "".join([*map(stream.push, found.tokens), stream.close()])
                 after = score(model, [*ids, *found.tokens])[len(ids) - 1 :].tolist()

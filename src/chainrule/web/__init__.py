@@ -1,5 +1,6 @@
-"""The Studio: one local page that shows runs, tokens and every gradient. It draws; all numbers come from other rooms.
+"""The Studio: one local page that looks inside runs, models and gradients. It draws; numbers come from elsewhere.
 
-`app` puts the routes together, `jobs` runs what takes long in threads; `calculus`, `tokens`, `runs`, `microscope`,
-`playground`, `lab` and `lessons` answer for their views as plain dictionaries; `page/` is what the browser loads.
+`app` puts the routes together, `jobs` runs what takes long in threads, `models` reads models once; `microscope`,
+`playground`, `runs`, `calculus`, `tokens`, `lab` and `lessons` answer for their views as plain dictionaries; `page/` is
+what the browser loads, `bundle` the same as one file.
 """

@@ -54,7 +54,8 @@ def test_every_option_of_sampling_has_a_flag(sample: Any) -> None:
         "--prompt", "The", "--max-new-tokens", "40", "--temperature", "5", "--top-k", "20", "--top-p", "0.95",
         "--min-p", "0.001", "--typical", "0.99", "--repetition-penalty", "1.1", "--frequency-penalty", "0.1",
         "--presence-penalty", "0.1", "--logit-bias", "5", "-inf", "--logit-bias", "3", "2", "--stop", "zz",
-        "--stop", "qq", "--stop-tokens", "4", "--seed", "3", "--weights", "int8",
+        "--stop", "qq", "--stop-tokens", "4", "--seed", "3", "--weights", "q8_0",
+        "--cache", "int8",
     ]  # fmt: skip
     assert sample(*flags) == sample(*flags)
     assert sample(*flags) != sample(*flags, "--seed", "4")

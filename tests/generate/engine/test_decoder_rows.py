@@ -45,10 +45,11 @@ def by_token(decoder: Decoder, ids: np.ndarray, sequence: int = 0) -> np.ndarray
 
 
 @pytest.mark.usefixtures("threads", "engine")
+@pytest.mark.parametrize("weights", ["int8", "q8_0", "q4_0"])
 @pytest.mark.parametrize("family", SIZES)
-def test_every_row_has_the_bits_of_reading_token_by_token(family: str) -> None:
+def test_every_row_has_the_bits_of_reading_token_by_token(family: str, weights: str) -> None:
     model = model_of(family)
-    decoder = Decoder(model, "int8", batch=2)
+    decoder = Decoder(model, weights, batch=2)
     assert isinstance(decoder._engine, Interpreter) != native.available()
     want = by_token(decoder, IDS)
     decoder.reset()

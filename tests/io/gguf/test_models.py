@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainrule as cr
+from chainrule import native
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import gguf, load
 from chainrule.io.gguf import file
-from chainrule.io.gguf.blocks import F32, Q8_0
+from chainrule.io.gguf.blocks import F32, Q4_0, Q4_1, Q8_0, Format
+from chainrule.io.gguf.models import FORMATS, open_file
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfig, make
 from chainrule.nn import LinearScaling, Llama3Scaling, frequencies
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer
@@ -260,6 +263,62 @@ def test_blocks_of_eight_bits_are_close(tmp_path: Path) -> None:
     back = load(tmp_path / "x.gguf")[0].state()
     for name, value in model.state().items():
         assert np.abs(back[name] - value).max() <= np.abs(value).max() / 127
+
+
+def test_blocks_of_four_bits_are_close(tmp_path: Path) -> None:
+    model = llama(width=96)
+    gguf.write(model, CHARS, tmp_path / "x.gguf", weights="q4_0")
+    settings, tensors = file.read(tmp_path / "x.gguf")
+    assert settings["general.file_type"] == 2
+    assert tensors["blk.0.attn_q.weight"].format is Q4_0 and tensors["blk.0.attn_norm.weight"].format is F32
+    back = load(tmp_path / "x.gguf")[0].state()
+    for name, value in model.state().items():
+        assert np.abs(back[name] - value).max() <= np.abs(value).max() / 8 * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("format", [Q8_0, Q4_0, Q4_1], ids=lambda format: format.name)
+def test_blocks_reach_a_decoder_as_they_are(
+    format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any blocks, also such as rounding would not make; queries and keys with their rows in our order."""
+    rng = np.random.default_rng(0)
+
+    def any_blocks(rows: np.ndarray) -> np.ndarray:
+        blocks = np.zeros(len(rows), format.dtype)
+        codes = np.iinfo(blocks["q"].dtype)
+        for half in set(format.dtype.names or ()) - {"q"}:
+            blocks[half] = rng.normal(size=len(rows)) / (5 * codes.max)
+        blocks["q"] = rng.integers(codes.min, codes.max + 1, size=blocks["q"].shape)
+        return blocks
+
+    name, path = format.name.lower(), tmp_path / "x.gguf"
+    monkeypatch.setitem(FORMATS, name, replace(format, pack=any_blocks))
+    gguf.write(llama(width=96), CHARS, path, weights=name)
+    opened = open_file(path)
+    model: Any = opened.to_decode()
+    for key, param in model.named_parameters():
+        assert param.stored_format == (name if param.ndim == 2 else None)
+        if param.ndim == 2:
+            found = format.decode(memoryview(param.blocks(name).tobytes())).reshape(param.shape)
+            assert (found == np.asarray(opened.arrays[key])).all()
+    ids = [1, 2, 3, 4, 5]
+    kept = cr.generate.Decoder(model, "stored").prefill(ids)
+    assert (kept == cr.generate.Decoder(model, name).prefill(ids)).all()
+    exact = cr.generate.Decoder(load(path)[0]).prefill(ids)
+    assert np.abs(kept - exact).max() < 0.1 * exact.std()
+    if native.available():  # rounded again they are others
+        assert np.abs(cr.generate.Decoder(load(path)[0], name).prefill(ids) - kept).max() > 0
+
+
+def test_blocks_with_a_scale_that_is_not_finite_are_refused(tmp_path: Path) -> None:
+    gguf.write(llama(width=96), CHARS, tmp_path / "x.gguf", weights="q8_0")
+    content = (tmp_path / "x.gguf").read_bytes()
+    _, tensors = file.read(tmp_path / "x.gguf")
+    block = bytes(tensors["blk.0.ffn_down.weight"].content[:34])
+    (tmp_path / "y.gguf").write_bytes(content.replace(block, b"\x00\x7c" + block[2:], 1))
+    model: Any = open_file(tmp_path / "y.gguf").to_decode()
+    with pytest.raises(FormatError, match=r"down_proj.weight: .* NaN or infinite"):
+        cr.generate.Decoder(model, "stored")
 
 
 def header(tensors: int = 0, settings: int = 0, version: int = 3, rest: bytes = b"") -> bytes:

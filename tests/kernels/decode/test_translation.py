@@ -18,7 +18,7 @@ from chainrule.autograd.types import Array
 from chainrule.generate import Translation, Translator, translate
 from chainrule.generate.engine.plan import Plan, decoder_graph
 from chainrule.generate.engine.program import Compiler
-from chainrule.generate.engine.weights import FORMATS, pack, rounded
+from chainrule.generate.engine.weights import BLOCKS, FORMATS, pack, rounded
 from chainrule.models import EncoderDecoder, Seq2SeqConfig, T5Config, model_class
 from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lower import lower
@@ -255,7 +255,8 @@ def test_a_format_computes_what_a_decoder_with_rounded_weights_does(weights: str
         engine.read(memory, np.array([5]))
         found.append(np.empty((1, 257), np.float32))
         engine.run(found[-1], ids, *arrays([0], [9], [0], [0]))
-    np.testing.assert_allclose(*found, rtol=0, atol=1e-5)
+    atol = 0.25 * found[1].std() if weights in BLOCKS else 1e-5  # which round what enters a matmul
+    np.testing.assert_allclose(*found, rtol=0, atol=atol)
     assert is_compiled(Translation(Translator(model, weights), SOURCE, MASK))
 
 

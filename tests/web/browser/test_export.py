@@ -103,3 +103,16 @@ def test_pictures(page: Any, tmp_path: Path) -> None:
         page.click("text=Save picture >> nth=0")
     waiting.value.save_as(tmp_path / "map.png")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "path", ["/calculus/ops/softmax", "/lessons/one-number", "/runs/compare?run=one&run=two"]
+)
+def test_other_views_in_one_file(page: Any, offline: Any, path: str) -> None:
+    page.goto(path)
+    page.wait_for_selector("main h1")
+    page.wait_for_selector("[aria-busy]", state="detached")
+    title = page.locator("main h1").first.inner_text()
+    kept = offline(saved(page))
+    kept.wait_for_selector("main h1")
+    assert kept.locator("main h1").first.inner_text() == title and kept.locator(".error").count() == 0

@@ -47,7 +47,7 @@ def test_every_family_that_writes(studio: TestClient, family: str) -> None:
         assert [each["after"] for each in left] == pytest.approx(
             np.exp(logits) / np.exp(logits).sum(), rel=1e-4
         )
-    assert found["kind"] == "next" and found["chat"] is False and found["seconds"] > 0
+    assert found["kind"] == "next" and found["chat"] is False and found["speed"] > 0
 
 
 def test_beams_are_those_of_the_library(studio: TestClient, families: Path) -> None:

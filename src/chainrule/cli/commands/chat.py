@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import chainrule as cr
 from chainrule.cli.args.model_defaults import model_sampling
 from chainrule.cli.args.options import Argument, Given
-from chainrule.cli.commands.sample import Weights
+from chainrule.cli.commands.sample import Cache, Weights
 from chainrule.cli.render.show import used
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
@@ -52,8 +52,11 @@ class Command:
     system: str = ""
     """Text at the beginning of the conversation: what the model is told to be."""
     sampling: Sampling = field(default_factory=Sampling)
-    weights: Weights = "fp32"
-    """Format of the weights (docs/understand/inference.md). GPT and Llama only."""
+    weights: Weights = "stored"
+    """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
+    (docs/understand/inference.md). GPT and Llama only."""
+    cache: Cache = "fp32"
+    """Format of the keys and values that a transformer remembers of each token."""
     special: bool = False
     """Read special tokens that your messages name, such as <|im_end|>, and print those that the model writes."""
     json: bool = False
@@ -118,7 +121,8 @@ class Conversation:
         self.sampling = stopping(sampling, tokenizer, self.format)
         self.reset()
         self._request("")  # what does not fit the model is refused before anybody has written a word
-        self.session: cr.generate.Session = PrefixCache(cr.generate.session(model, options.weights))
+        texts = cr.generate.session(model, options.weights, cache=options.cache)
+        self.session: cr.generate.Session = PrefixCache(texts)
 
     def reset(self) -> None:
         system = self.options.system

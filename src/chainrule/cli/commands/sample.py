@@ -29,7 +29,8 @@ ASKED = ("run_folder", "prompt", "prompts_file", "text_column", "header", "json"
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
 # The fields that ask for texts that are drawn.
 DRAWN = {"temperature", "top_k", "top_p", "min_p", "typical", "seed", "num_samples"}
-Weights = Literal["fp32", "bf16", "int8", "int4"]
+Cache = Literal["fp32", "bf16", "int8"]
+Weights = Literal["stored", "fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1"]
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,13 @@ class Command:
     """Beam search for the likeliest text instead of sampling; this is the number of beams, at most 1000."""
     length_penalty: float = 0.6
     """With --beam: 0 compares texts by log-probability, which favors short ones; higher values favor longer texts."""
-    weights: Weights = "fp32"
-    """Format of the weights: fewer bits take less memory and time, and lose a little accuracy. For models
-    that read token by token; see docs/understand/inference.md."""
+    weights: Weights = "stored"
+    """Format of the weights: fewer bits take less memory and time, and lose a little accuracy. stored: as the file has
+    them if that is Q8_0, Q4_0, Q4_1 or BF16 of GGUF, all else in fp32. For models that read token by token; see
+    docs/understand/inference.md."""
+    cache: Cache = "fp32"
+    """Format of the keys and values that a transformer remembers of each token: bf16 takes half the memory, int8
+    about a quarter."""
     logprobs: bool = False
     """Also print the log-probability of each token, of the prompt and of the text."""
     special: bool | None = None
@@ -117,6 +122,7 @@ class Command:
             num_samples=self.num_samples,
             beam=None if self.beam is None else self._beam(self.beam),
             weights=self.weights,
+            cache=self.cache,
             logprobs=self.logprobs,
         )
 

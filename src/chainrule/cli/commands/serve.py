@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 from chainrule.cli.args.options import Argument
-from chainrule.cli.commands.sample import Weights
+from chainrule.cli.commands.sample import Cache, Weights
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
@@ -44,8 +44,12 @@ class Command:
     """Texts that are written at a time, each with a cache of its own."""
     queue: int = 64
     """Texts that wait for a slot; beyond, clients are told to try again later."""
-    weights: Weights = "fp32"
-    """Format of the weights (docs/understand/inference.md)."""
+    weights: Weights = "stored"
+    """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
+    (docs/understand/inference.md)."""
+    cache: Cache = "fp32"
+    """Format of the keys and values that a transformer remembers of each token: bf16 takes half the memory, int8
+    about a quarter."""
     cache_memory: int | None = None
     """Megabytes of the caches of a model and its draft at most; when they are full the text that came last waits.
     Default: what the slots need, taken as texts grow."""
@@ -86,6 +90,7 @@ class Command:
             models = load_models(
                 paths,
                 weights=self.weights,
+                cache=self.cache,
                 slots=self.slots,
                 queue=self.queue,
                 cache_memory=None if self.cache_memory is None else self.cache_memory << 20,

@@ -44,7 +44,8 @@ class Decoder:
 
     The caches take pages of a fixed number of tokens as they grow, `cache_memory` bytes for all of them at most; what
     does not fit raises `CacheFull` before anything is computed. Sequences that `copy` has made alike share pages until
-    one of them writes into a page.
+    one of them writes into a page. Keys and values are held in the format `cache`: fp32, bf16, or int8 with scales of
+    their own for each token and head.
 
     >>> import chainrule as cr
     >>> model = cr.models.GPT(cr.models.GPTConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10))
@@ -54,7 +55,13 @@ class Decoder:
     """
 
     def __init__(
-        self, model: LanguageModel, weights: str = "fp32", batch: int = 1, *, cache_memory: int | None = None
+        self,
+        model: LanguageModel,
+        weights: str = "fp32",
+        batch: int = 1,
+        *,
+        cache_memory: int | None = None,
+        cache: str = "fp32",
     ) -> None:
         for name, value in (("batch", batch), ("cache_memory", cache_memory)):
             if (value is not None or name == "batch") and (not isinstance(value, int) or value < 1):
@@ -72,7 +79,7 @@ class Decoder:
         self.dtype = plan.dtype
         self._recurrent = plan.recurrent
         self._limited_memory = cache_memory is not None
-        self._engine = plan.open(batch, cache_memory)
+        self._engine = plan.open(batch, cache_memory, cache)
         if (page := self.pages).free == 0:
             least = f"must be at least a page of {page.positions} tokens, {page.bytes:,}"
             raise ConfigError(f"Decoder: cache_memory is {cache_memory:,} bytes ({least})")

@@ -1,7 +1,8 @@
 """The memory that decoding takes, by formula: of weights in a format, and of what is remembered of each token.
 
 matrix (out, in)    ⌈out / 32⌉ · 32 · ⌈in / 32⌉ · 32 · bits / 8        bits 32, 16, 8.5 or 4.5
-cache of a token    4 · heads · (D + ⌈D / 32⌉ · 32) in each layer      keys and values of its key/value heads
+cache of a token    4 · heads · (D + ⌈D / 32⌉ · 32) in each layer      keys and values of its key/value heads; in bf16
+                    half of it, in int8 a quarter and 4 · heads · (1 + ⌈D / 32⌉) for scales
 
 `trace.count.running_memory` counts the numbers of a model alone; this is what the C++ extension allocates for them.
 """
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.generate.engine.plan import decoder_graph, is_limited
-from chainrule.generate.engine.weights import PANEL, check_format, panel_words
+from chainrule.generate.engine.weights import PANEL, check_cache, check_format, format_of, panel_words
 from chainrule.models import Model
 from chainrule.trace.lower import lower
 from chainrule.trace.terms import Instruction, Unsupported
@@ -37,7 +38,7 @@ class Footprint(NamedTuple):
         return self.weights + sequences * (self.sequence + -(-tokens // PAGE) * PAGE * self.token)
 
 
-def footprint(model: Model, weights: str = "fp32") -> Footprint:
+def footprint(model: Model, weights: str = "fp32", cache: str = "fp32") -> Footprint:
     """The memory of a decoder of this model; its weights need not be there (`Model.abstract`).
 
     >>> import chainrule as cr
@@ -47,6 +48,7 @@ def footprint(model: Model, weights: str = "fp32") -> Footprint:
     Footprint(weights=143058176, token=46080, sequence=0)
     """
     check_format(weights)
+    check_cache(cache)
     graph = decoder_graph(model)
     try:
         program = lower(graph)
@@ -61,7 +63,9 @@ def footprint(model: Model, weights: str = "fp32") -> Footprint:
     angles = sum(
         2 * 4 * positions * len(table) // 8 for table in tables
     )  # cos and sin; frequencies are float64
-    return Footprint(matrices + rest + angles, sum(map(_token, program)), sum(map(_sequence, program)))
+    return Footprint(
+        matrices + rest + angles, sum(_token(step, cache) for step in program), sum(map(_sequence, program))
+    )
 
 
 def matrix_bytes(shape: tuple[int, int], weights: str) -> int:
@@ -77,7 +81,8 @@ def _matrices(program: list[Instruction], weights: str) -> dict[tuple[int, ...],
             rows = (
                 [matrix.shape[0]] if not _is_gru(step) else [2 * matrix.shape[0] // 3, matrix.shape[0] // 3]
             )
-            found[matrix.key] = sum(matrix_bytes((n, matrix.shape[1]), weights) for n in rows)
+            format = format_of(matrix.parts, weights)
+            found[matrix.key] = sum(matrix_bytes((n, matrix.shape[1]), format) for n in rows)
     return found
 
 
@@ -100,11 +105,13 @@ def _turns(step: Instruction) -> bool:
     return step.arguments.get("frequency") is not None
 
 
-def _token(step: Instruction) -> int:
+def _token(step: Instruction, cache: str) -> int:
     if step.name != "attention":
         return 0
     D = step.out.width // step.arguments["heads"]
-    return 4 * int(step.arguments["kv_heads"]) * (D + _whole(D))
+    heads, numbers = int(step.arguments["kv_heads"]), D + _whole(D)
+    scales = 4 * (1 + _whole(D) // PANEL) if cache == "int8" else 0
+    return heads * (numbers * {"fp32": 4, "bf16": 2, "int8": 1}[cache] + scales)
 
 
 def _sequence(step: Instruction) -> int:

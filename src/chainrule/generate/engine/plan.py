@@ -12,7 +12,14 @@ from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
 from chainrule.errors import ConfigError
 from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
-from chainrule.generate.engine.weights import Floats, check_format, not_finite, rounded
+from chainrule.generate.engine.weights import (
+    Floats,
+    check_cache,
+    check_format,
+    format_of,
+    not_finite,
+    rounded,
+)
 from chainrule.models import Model
 from chainrule.trace import Graph, trace
 from chainrule.trace.by_token import check_by_token
@@ -83,9 +90,10 @@ class Plan:
 
     def _interpreted(self) -> Interpreter:
         def kept(weight: Floats) -> Floats:
-            if self.weights != "fp32" and not np.isfinite(weight).all():
-                raise not_finite(self.weights)
-            return np.array(rounded(weight, self.weights))
+            format = format_of((weight,), self.weights)
+            if format != "fp32" and not np.isfinite(weight).all():
+                raise not_finite(format)
+            return np.array(rounded(weight, format))
 
         return Interpreter(self.graph, kept)
 
@@ -95,10 +103,15 @@ class Plan:
         inside = mode.captures or mode.interventions
         return self._compiler is not None and mode.backend == "native" and not inside
 
-    def open(self, sequences: int, cache_memory: int | None = None) -> Engine:
-        """An engine for so many sequences that hold nothing yet, with at most so many bytes for the cache of all."""
+    def open(self, sequences: int, cache_memory: int | None = None, cache: str = "fp32") -> Engine:
+        """An engine for so many sequences that hold nothing yet, with at most so many bytes for the cache of all; keys
+        and values are held in the format `cache`."""
+        check_cache(cache)
+        if cache != "fp32" and (self.recurrent or not self.compiled):
+            why = "a recurrent model has no cache" if self.recurrent else "NumPy runs this model"
+            raise ConfigError(f"Decoder: cache is {cache} (must be fp32: {why})")
         if self.compiled and self._compiler is not None:
-            engine: Engine = self._compiler.open(sequences, cache_memory or 0)
+            engine: Engine = self._compiler.open(sequences, cache_memory or 0, cache)
             return engine
         if cache_memory is not None and self.context < UNLIMITED:
             rule = "must be left out: only the C++ extension limits a cache, and NumPy runs this model"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
-from chainrule.generate.engine.weights import FORMATS, Floats, Words, pack, pad
+from chainrule.generate.engine.weights import CACHES, FORMATS, Floats, Words, format_of, pack, pad
 from chainrule.trace.terms import Instruction, Register, Weight
 
 ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/decode/decode.hpp
@@ -29,7 +29,6 @@ class Compiler:
 
     def __init__(self, program: Sequence[Instruction], weights: str, context: int) -> None:
         self.weights = weights
-        self.code = FORMATS.index(weights)
         prompt = program[0].arguments["prompt"]
         rows = 0 if prompt is None else len(prompt)
         prefixes = (step.arguments.get("prefix") for step in program)
@@ -37,7 +36,9 @@ class Compiler:
         self.before = rows + max((p[0].shape[1] for p in prefixes if p is not None), default=0)
         """Positions of a cache before those of the first token: of a soft prompt, and of the longest prefix."""
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
-        self.packed: dict[tuple[int, ...], Words] = {}  # by parameters: a tied matrix is packed once
+        self.packed: dict[
+            tuple[int, ...], tuple[Words, int]
+        ] = {}  # by parameters: a tied matrix is packed once
         self.alive: list[Weight] = []  # so that an identity stays one while weights are packed
         self.angles: dict[bytes, tuple[Floats, Floats]] = {}  # by frequencies, which all layers share
         self.buffers = _Buffers(program)
@@ -45,9 +46,9 @@ class Compiler:
             self._compile(i, step)
         self.alive.clear()
 
-    def open(self, batch: int, cache_bytes: int = 0) -> Any:
+    def open(self, batch: int, cache_bytes: int = 0, cache: str = "fp32") -> Any:
         """A `Program` with caches of its own for `batch` sequences; all share the weights."""
-        program = native.kernels().Program(batch, self.positions, cache_bytes)
+        program = native.kernels().Program(batch, self.positions, cache_bytes, CACHES.index(cache))
         for name, arguments in self.calls:
             getattr(program, name)(*arguments)
         return program
@@ -71,7 +72,7 @@ class Compiler:
         self, table: Weight, scale: float, positions: Array | None, prompt: Array | None
     ) -> tuple[Any, ...]:
         rows = (None if x is None else np.array(x, np.float32, order="C") for x in (positions, prompt))
-        return self._words(table), self.code, table.shape[0], scale, *rows
+        return *self._words(table), table.shape[0], scale, *rows
 
     def _layernorm(self, gamma: Array, beta: Array, eps: float) -> tuple[Any, ...]:
         return gamma.astype(np.float32), beta.astype(np.float32), eps
@@ -80,7 +81,7 @@ class Compiler:
         return gamma.astype(np.float32), eps
 
     def _linear(self, weight: Weight, bias: Array | None, activation: str | None) -> tuple[Any, ...]:
-        return self._words(weight), self.code, _padded(bias), ACTIVATIONS.index(activation)
+        return *self._words(weight), _padded(bias), ACTIVATIONS.index(activation)
 
     def _attention(
         self,
@@ -102,7 +103,7 @@ class Compiler:
     def _cross_attention(
         self, heads: int, scale: float, weight: Weight, bias: Array | None
     ) -> tuple[Any, ...]:
-        return heads, scale, weight.shape[1], self._words(weight), self.code, _padded(bias)
+        return heads, scale, weight.shape[1], *self._words(weight), _padded(bias)
 
     def _scale(self, factor: float) -> tuple[Any, ...]:
         return (factor,)
@@ -118,17 +119,19 @@ class Compiler:
     ) -> tuple[Any, ...]:
         if kind != "gru" or reset_after:
             cell = CELLS.index("gru_after" if reset_after else kind)
-            return cell, self._words(weight), None, self.code, _padded(bias)
+            words, code = self._words(weight)
+            return cell, words, None, code, _padded(bias)
         W = weight.array()
         gates, candidate = np.split(W, [2 * len(W) // 3])
-        halves = (self._words(Weight((part,))) for part in (gates, candidate))
-        return CELLS.index(kind), *halves, self.code, None
+        (first, code), (second, _) = (self._words(Weight((part,))) for part in (gates, candidate))
+        return CELLS.index(kind), first, second, code, None
 
-    def _words(self, matrix: Weight) -> Words:
-        """Matrices one above the other, packed."""
+    def _words(self, matrix: Weight) -> tuple[Words, int]:
+        """Matrices one above the other, packed, and the number of their format."""
         if matrix.key not in self.packed:
             self.alive.append(matrix)
-            self.packed[matrix.key] = pack(matrix.parts, self.weights)
+            format = format_of(matrix.parts, self.weights)
+            self.packed[matrix.key] = pack(matrix.parts, format), FORMATS.index(format)
         return self.packed[matrix.key]
 
     def _turns(self, frequency: Array) -> tuple[Floats, Floats]:

@@ -4,37 +4,64 @@
     bf16   the upper 16 bits of the float32, rounded to nearest, ties to even
     int8   groups of 32 inputs share a scale; weight = (code - 128) · scale, codes 1 to 255         8.5 bits
     int4   the same with weight = (code - 8) · scale, codes 0 to 15                                   4.5 bits
+    q8_0   blocks of GGUF (io/gguf/blocks.py): weight = code · scale, codes -127 to 127             8.5 bits
+    q4_0   the same with weight = (code - 8) · scale, codes 0 to 15                                   4.5 bits
+    q4_1   the same with weight = code · scale + least                                                5 bits
 
-Scales are bf16. The product of a code and a scale is exact in float32, so a format is only a way to store numbers: a
-model in int8 computes exactly what a float32 model with its rounded weights computes.
+Scales of int8 and int4 are bf16. The product of a code and a scale is exact in float32, so these formats are only a way
+to store numbers: a model in int8 computes exactly what a float32 model with its rounded weights computes. Scales of
+blocks are fp16, and with them the extension multiplies integers: it rounds what enters a matmul to 8 bits, with a scale
+for each 32 numbers. NumPy rounds the weights alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule import native
 from chainrule.autograd import Param
+from chainrule.autograd.stored import StoredParam
 from chainrule.autograd.types import Array
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.trace.terms import numbers
 
+if TYPE_CHECKING:
+    from chainrule.io.gguf.blocks import Format
+
 Floats: TypeAlias = npt.NDArray[np.float32]
 Words: TypeAlias = npt.NDArray[np.int32]
 
-FORMATS = ("fp32", "bf16", "int8", "int4")
+FORMATS = ("fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1")  # as in native/decode/panels.hpp
+BLOCKS = ("q8_0", "q4_0", "q4_1")  # those of GGUF
+CACHES = ("fp32", "bf16", "int8")  # formats of a KV cache, as in native/decode/decode.hpp
+STORED = "stored"  # each matrix in the format that has its numbers as its file has them
 PANEL = GROUP = 32  # as in native/decode/panels.hpp
 
 
 def check_format(name: str) -> str:
     """`name`, if it is a format"""
-    if name not in FORMATS:
-        raise ConfigError(f"weights: {name!r} (must be one of {', '.join(FORMATS)})")
+    if name not in (*FORMATS, STORED):
+        raise ConfigError(f"weights: {name!r} (must be one of {', '.join((*FORMATS, STORED))})")
     return name
+
+
+def check_cache(name: str) -> str:
+    """`name`, if it is a format of a KV cache"""
+    if name not in CACHES:
+        raise ConfigError(f"cache: {name!r} (must be one of {', '.join(CACHES)})")
+    return name
+
+
+def format_of(parts: Sequence[Param | Array], name: str) -> str:
+    """The format of matrices that are packed as one: `name`, or if that is `STORED` the one they are stored in"""
+    if name != STORED:
+        return name
+    found = {part.stored_format if isinstance(part, StoredParam) else None for part in parts}
+    return (found.pop() if len(found) == 1 else None) or "fp32"
 
 
 def rounded(weight: Floats, name: str) -> Floats:
@@ -43,25 +70,42 @@ def rounded(weight: Floats, name: str) -> Floats:
         return weight
     if name == "bf16":
         return from_bf16(to_bf16(weight))
-    codes, scales = quantize(pad(weight), 8 if name == "int8" else 4)
-    full = (codes - np.float32(middle(name))) * scales[..., None]
-    return full.reshape(codes.shape[0], -1)[: weight.shape[0], : weight.shape[1]]
+    padded = pad(weight)
+    if name in BLOCKS:
+        format = block_format(name)
+        full = format.decode(memoryview(format.encode(padded)))
+    else:
+        codes, scales = quantize(padded, 8 if name == "int8" else 4)
+        full = (codes - np.float32(middle(name))) * scales[..., None]
+    return full.reshape(padded.shape)[: weight.shape[0], : weight.shape[1]]
+
+
+def block_format(name: str) -> Format:
+    """The format of GGUF that a format in blocks is"""
+    from chainrule.io.gguf import blocks
+
+    return next(format for format in blocks.FORMATS.values() if format.name.lower() == name)
 
 
 def pack(parts: Sequence[Param | Array], name: str) -> Words:
     """Matrices (out, in), one above the other -> words as native/decode/panels.hpp describes them
 
-    They are read one at a time, so that a model need not be in memory to be packed.
+    They are read one at a time, so that a model need not be in memory to be packed. What is stored in blocks of this
+    format goes over byte by byte.
     """
     outputs, inputs, code = sum(len(part) for part in parts), parts[0].shape[1], FORMATS.index(name)
     padded = outputs + -outputs % PANEL
     words = native.empty((padded // PANEL * panel_words(name, inputs),), np.int32)  # aligned, in huge pages
     first = 0
     for part in (*parts, np.zeros((padded - outputs, inputs), np.float32)):
-        rows = np.require(numbers(part), np.float32, ("C", "A"))
-        if not native.kernels().panels_pack(words, rows, code, first, padded):
-            raise not_finite(name)
-        first += len(rows)
+        blocks = part.blocks(name) if isinstance(part, StoredParam) else None
+        if blocks is not None:
+            native.kernels().panels_pack_blocks(words, blocks, code, first, padded)
+        else:
+            rows = np.require(numbers(part), np.float32, ("C", "A"))
+            if not native.kernels().panels_pack(words, rows, code, first, padded):
+                raise not_finite(name)
+        first += len(part)
     return words
 
 
@@ -75,12 +119,16 @@ def panel_words(name: str, inputs: int) -> int:
             "bf16": 16 * PANEL,
             "int8": 8 * PANEL + PANEL // 2,
             "int4": 4 * PANEL + PANEL // 2,
+            "q8_0": 8 * PANEL + PANEL // 2,
+            "q4_0": 4 * PANEL + PANEL // 2,
+            "q4_1": 4 * PANEL + PANEL,
         }[name]
     )
 
 
 def not_finite(name: str) -> ChainruleError:
-    return ChainruleError(f"Decoder: the model's weights are not finite, {name} cannot hold them")
+    what = "not finite, or too large" if name in BLOCKS else "not finite"
+    return ChainruleError(f"Decoder: the model's weights are {what}, {name} cannot hold them")
 
 
 def quantize(weight: Floats, bits: int) -> tuple[Floats, Floats]:

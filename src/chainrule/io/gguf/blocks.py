@@ -62,7 +62,7 @@ class Format:
 
     def encode(self, array: npt.NDArray[Any]) -> bytes:
         if self.pack is None:
-            raise FormatError(f"gguf: {self.name} is only read (write F32 or Q8_0)")
+            raise FormatError(f"gguf: {self.name} is only read (write F32, Q8_0, Q4_0 or Q4_1)")
         rows = np.asarray(array, np.float32).reshape(-1, self.block)
         return b"".join(self.pack(rows[some]).tobytes() for some in _slices(len(rows), self.block))
 
@@ -89,6 +89,16 @@ def _four(blocks: Blocks) -> Floats:
     return blocks["scale"].astype(np.float32)[:, None] * (_codes(blocks) - 8)
 
 
+def _to_four(rows: Floats) -> Blocks:
+    """scale = what has the largest magnitude of the block / -8: with its sign it becomes code 0"""
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
+    scale = largest / np.float32(-8)
+    blocks = np.zeros(len(rows), FOUR)
+    blocks["scale"] = scale[:, 0]
+    blocks["q"] = _in_halves(rows / np.where(scale == 0, np.float32(1), scale) + np.float32(8.5))
+    return blocks
+
+
 def _five(blocks: Blocks) -> Floats:
     return blocks["scale"].astype(np.float32)[:, None] * (_codes(blocks) - 16)
 
@@ -96,6 +106,22 @@ def _five(blocks: Blocks) -> Floats:
 def _from_least(blocks: Blocks) -> Floats:
     scale, least = (blocks[name].astype(np.float32)[:, None] for name in ("scale", "least"))
     return scale * _codes(blocks) + least
+
+
+def _to_four_from_least(rows: Floats) -> Blocks:
+    """scale = (largest - least) / 15"""
+    least = rows.min(axis=1, keepdims=True) + np.float32(0)  # 0 without a sign
+    scale = (rows.max(axis=1, keepdims=True) - least) / np.float32(15) + np.float32(0)
+    blocks = np.zeros(len(rows), FOUR_FROM_LEAST)
+    blocks["scale"], blocks["least"] = scale[:, 0], least[:, 0]
+    blocks["q"] = _in_halves((rows - least) / np.where(scale == 0, np.float32(1), scale) + np.float32(0.5))
+    return blocks
+
+
+def _in_halves(codes: npt.NDArray[Any]) -> Blocks:
+    """Codes (n, 32), rounded down to four bits -> the bytes of their blocks (n, 16)"""
+    q = np.clip(codes, 0, 15).astype(np.uint8)
+    return q[:, : BLOCK // 2] | q[:, BLOCK // 2 :] << 4
 
 
 def _codes(blocks: Blocks) -> Floats:
@@ -116,13 +142,15 @@ FIVE_FROM_LEAST = np.dtype(
 
 F32 = Format("F32", 0, 1, np.dtype("<f4"), np.asarray, np.asarray)
 Q8_0 = Format("Q8_0", 8, BLOCK, EIGHT, _eight, _to_eight)
+Q4_0 = Format("Q4_0", 2, BLOCK, FOUR, _four, _to_four)
+Q4_1 = Format("Q4_1", 3, BLOCK, FOUR_FROM_LEAST, _from_least, _to_four_from_least)
 FORMATS = {
     format.number: format
     for format in (
         F32,
         Format("F16", 1, 1, np.dtype("<f2"), np.asarray),
-        Format("Q4_0", 2, BLOCK, FOUR, _four),
-        Format("Q4_1", 3, BLOCK, FOUR_FROM_LEAST, _from_least),
+        Q4_0,
+        Q4_1,
         Format("Q5_0", 6, BLOCK, FIVE, _five),
         Format("Q5_1", 7, BLOCK, FIVE_FROM_LEAST, _from_least),
         Q8_0,

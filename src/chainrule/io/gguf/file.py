@@ -30,6 +30,12 @@ LONGEST_NAME = 65535
 
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
+KEPT = {
+    "Q8_0": "q8_0",
+    "Q4_0": "q4_0",
+    "Q4_1": "q4_1",
+    "BF16": "bf16",
+}  # formats that a decoder holds as they are
 
 
 class Stored(Lazy):
@@ -43,6 +49,15 @@ class Stored(Lazy):
     def array(self) -> Matrix:
         """Its values in float32."""
         return self.format.decode(self.content).reshape(self.shape)
+
+    @property
+    def weight_format(self) -> str | None:
+        return KEPT.get(self.format.name) if self.ndim == 2 else None
+
+    def blocks(self) -> Matrix | None:
+        if self.weight_format is None or self.format.block == 1:
+            return None
+        return np.frombuffer(self.content, self.format.dtype).reshape(len(self), -1)
 
     def __getitem__(self, rows: slice) -> Matrix:
         """Some rows, which are whole blocks; the numbers of a vector are not."""

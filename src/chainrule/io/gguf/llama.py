@@ -18,7 +18,7 @@ from chainrule.io.gguf.names import from_gguf, to_gguf, vocab_size
 from chainrule.io.gguf.rope import TENSOR, read_scaling, write_scaling
 from chainrule.io.hf.llama import fused, shorter_context, split_fused
 from chainrule.io.hf.weights import halves_to_pairs, pairs_to_halves
-from chainrule.io.lazy import Arrays, Matrix, later
+from chainrule.io.lazy import Arrays, Matrix, later, moved
 from chainrule.io.settings import Settings
 from chainrule.models import Llama, LlamaConfig
 from chainrule.models.llama import VARIANTS
@@ -139,7 +139,7 @@ def _turned(kind: str, arrays: Arrays, config: LlamaConfig, turn: Any) -> Arrays
 
     def other(name: str, array: Matrix) -> Matrix:
         count = heads.get(name.split(".")[-2])
-        return array if count is None else later(partial(turn, heads=count), array)
+        return array if count is None else moved(partial(turn, heads=count), array)
 
     return {name: other(name, array) for name, array in arrays.items()}
 

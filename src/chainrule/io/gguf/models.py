@@ -8,7 +8,7 @@ from typing import Any
 from chainrule.errors import ConfigError, FormatError, kind_of
 from chainrule.io.files import naming
 from chainrule.io.gguf import file, gpt2, llama, neox
-from chainrule.io.gguf.blocks import BLOCK, F32, Q8_0
+from chainrule.io.gguf.blocks import BLOCK, F32, Q4_0, Q4_1, Q8_0
 from chainrule.io.gguf.conventions import read_conventions, write_conventions
 from chainrule.io.gguf.tokenizers import read_tokenizer, write_tokenizer
 from chainrule.io.hf.architectures import check_fields, check_size
@@ -18,7 +18,8 @@ from chainrule.io.settings import Settings
 from chainrule.models import Model
 from chainrule.text import Tokenizer
 
-FORMATS = {"f32": F32, "q8_0": Q8_0}
+FORMATS = {"f32": F32, "q8_0": Q8_0, "q4_0": Q4_0, "q4_1": Q4_1}
+FILE_TYPES = {"f32": 0, "q8_0": 7, "q4_0": 2, "q4_1": 3}  # as llama.cpp numbers files
 # Modules with KINDS, MODEL, read_config, write_config, read_weights and write_weights.
 MODULES: tuple[Any, ...] = (llama, gpt2, neox)
 ARCHITECTURES = {kind: module for module in MODULES for kind in module.KINDS}
@@ -52,13 +53,13 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
 
 
 def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32") -> None:
-    """Write a file; with `weights` q8_0, matrices whose rows are multiples of 32 are stored in blocks with a scale."""
+    """Write a file; with `weights` q8_0, q4_0 or q4_1, matrices whose rows are multiples of 32 are in such blocks."""
     module = next((module for module in MODULES if type(model) is module.MODEL), None)
     if module is None:
         names = " or ".join(f"a {module.MODEL.__name__}" for module in MODULES)
         raise ConfigError(f"gguf: cannot hold {kind_of(model)} (must be {names})")
     kind, settings = module.write_config(model.config)
-    metadata = {"general.architecture": kind, "general.file_type": 7 if weights == "q8_0" else 0}
+    metadata = {"general.architecture": kind, "general.file_type": FILE_TYPES[weights]}
     arrays = {}
     for name, array in module.write_weights(model.arrays(), model.config).items():
         fits = array.ndim == 2 and array.shape[1] % BLOCK == 0

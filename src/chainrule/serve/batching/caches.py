@@ -118,17 +118,23 @@ class SessionCaches:
 
 
 def caches_of(
-    model: Model, weights: str = "fp32", slots: int = 1, *, cache_memory: int | None = None
+    model: Model,
+    weights: str = "fp32",
+    slots: int = 1,
+    *,
+    cache_memory: int | None = None,
+    cache: str = "fp32",
 ) -> Caches:
     """Caches for so many texts of a language model, together of at most `cache_memory` bytes if it is given
 
-    `weights` is a format of `engine.weights`. Reading what does not fit raises `CacheFull`, and changes nothing.
+    `weights` and `cache` are formats of `engine.weights`. Reading what does not fit raises `CacheFull`, and changes
+    nothing.
     """
     vocab_size(model)  # which says what is no language model
     if not isinstance(model, NGram):
         try:
-            return DecoderCaches(Decoder(model, weights, slots, cache_memory=cache_memory))
+            return DecoderCaches(Decoder(model, weights, slots, cache_memory=cache_memory, cache=cache))
         except NotStreamable:
             pass
-    check_fp32(model, weights)
+    check_fp32(model, weights, cache)
     return SessionCaches(model, slots)

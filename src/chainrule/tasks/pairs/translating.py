@@ -32,7 +32,7 @@ def translations(
         most = min(limit, how.max_new_tokens)
         return replace(how, max_new_tokens=most, stop_tokens=(*how.stop_tokens, marks.end))
 
-    translator = Translator(model, options.weights)
+    translator = Translator(model, options.weights, options.cache)
     if options.beam:
         how = fitted(options.beam)
         for first in range(0, len(prompts), TOGETHER):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from chainrule import inspect
@@ -21,38 +22,26 @@ def causes(look: Look, token: int, position: int) -> dict[str, Any]:
     model, ids = look.loaded.model, look.reading.ids
     check_token(look.loaded, token)
     position = number("position", position, len(look.view().tokens))
-    gradients = {
-        name: _tried(lambda of=of: inspect.input_gradient(model, ids, token, position=position, of=of))
-        for name, of in (("text", None), ("source", "source"))
-        if of is None or look.reading.source is not None
-    }
-    terms = _tried(lambda: inspect.attribute(model, ids, token, position=position))
-    logits = inspect.view(model, ids).logits[position] if look.changes else look.view().logits[position]
-    extra = "" if look.reading.source is None else ", of='source'"
+    place = f"model, ids, {token}, position={position}"
+    lines, gradients = opening(look.loaded, look.reading), {}
+    for name, of in (("text", None), ("source", "source")):
+        if of is None or look.reading.source is not None:
+            found = _tried(partial(inspect.input_gradient, model, ids, token, position=position, of=of))
+            gradients[name] = None if found is None else found.scores.tolist()
+            if found is not None:
+                lines.append(f"print(cr.inspect.input_gradient({place}, of={of!r}).scores.tolist())")
+    terms = _tried(partial(inspect.attribute, model, ids, token, position=position))
+    if terms is not None:
+        lines.append(f"print(cr.inspect.attribute({place}).to_dict())")
+    lines.append(f"print(cr.inspect.view(model, ids).logits[{position}, {token}])")
+    logits = inspect.view(model, ids).logits if look.changes else look.view().logits
     return {
         "token": token,
         "piece": look.piece(token),
-        "logit": float(logits[token]),
-        "gradient": {
-            name: None if each is None else each.scores.tolist() for name, each in gradients.items()
-        },
+        "logit": float(logits[position, token]),
+        "gradient": gradients,
         "terms": None if terms is None else terms.to_dict()["terms"],
-        "python": "\n".join(
-            [
-                *opening(look.loaded, look.reading),
-                f"found = cr.inspect.input_gradient(model, ids, {token}, position={position})",
-                "print(found.logit, found.scores.tolist())",
-                *(
-                    [
-                        f"print(cr.inspect.input_gradient(model, ids, {token}, position={position}{extra}).scores)"
-                    ]
-                    if extra
-                    else []
-                ),
-                f"print(cr.inspect.attribute(model, ids, {token}, position={position}))" if terms else "",
-                "",
-            ]
-        ),
+        "python": "\n".join([*lines, ""]),
     }
 
 

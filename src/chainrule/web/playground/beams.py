@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from chainrule.generate import Beam, Hypothesis, beam_search
 from chainrule.generate.beam import Search
 from chainrule.web.jobs import Tell
 from chainrule.web.models import Loaded
-from chainrule.web.playground.play import Form
+from chainrule.web.playground.play import Form, Pace
 from chainrule.web.playground.writing import beginning, context_of
 
 LONGEST = 40  # tokens: a longer tree cannot be read
@@ -23,11 +22,12 @@ class Tree:
         self.tokenizer, self.steps, self.tell = tokenizer, steps, tell
         self.nodes: list[dict[str, Any]] = []
         self._places: dict[tuple[int, ...], int | None] = {(): None}
-        self._step = 0
+        self.pace = Pace()
 
     def watch(self, searches: Sequence[Search]) -> None:
-        self._step += 1
-        self.tell(f"{self._step} of at most {self.steps} tokens", self._step / self.steps)
+        self.pace.tick()
+        step = self.pace.tokens
+        self.tell(f"{step} of at most {self.steps} tokens", step / self.steps)
         for text, logprob in searches[0].live:
             self._places[text] = len(self.nodes)
             self.nodes.append(
@@ -35,7 +35,7 @@ class Tree:
                     "piece": self.tokenizer.piece(text[-1]),
                     "id": text[-1],
                     "parent": self._places[text[:-1]],
-                    "step": self._step,
+                    "step": step,
                     "logprob": logprob,
                 }
             )
@@ -63,7 +63,6 @@ def searched(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
         width=form.beam, n_best=form.beam, max_new_tokens=steps, stop_tokens=loaded.tokenizer.conventions.eos
     )
     tree = Tree(loaded.tokenizer, steps, tell)
-    began = time.perf_counter()
     found = beam_search(loaded.model, given, beam, watch=tree.watch)
     return {
         "asked": prompt,
@@ -71,8 +70,7 @@ def searched(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
         "ids": given,
         "tree": tree.nodes,
         "beams": tree.hypotheses(found),
-        "new": tree._step,
-        "seconds": time.perf_counter() - began,
+        "speed": tree.pace.speed,
         "python": "\n".join(
             [
                 "import chainrule as cr",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,6 +82,25 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"playground: {name} is {str(value)[:40]!r} (must be a number)") from None
     Sampling(**chosen)
     return chosen
+
+
+class Pace:
+    """Tokens per second after the first, before which weights are packed and the prompt is read."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._times: list[float] = []  # of the first and of the newest
+
+    def tick(self) -> None:
+        """Another token."""
+        self.tokens += 1
+        self._times = [*self._times[:1], time.perf_counter()]
+
+    @property
+    def speed(self) -> float | None:
+        if len(self._times) < 2:
+            return None
+        return (self.tokens - 1) / max(self._times[1] - self._times[0], 1e-9)
 
 
 def answer(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:

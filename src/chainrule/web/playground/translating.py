@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from chainrule import inspect
@@ -35,10 +34,8 @@ def translated(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
         raise ConfigError(f"playground: the target has {len(begun)} tokens (must be fewer than {limit - 1})")
     width = max(1, form.beam)
     tree = Tree(tokenizer, most, tell)
-    began = time.perf_counter()
     beam = Beam(width=width, n_best=width, max_new_tokens=most, stop_tokens=(marks.end,))
     (found,) = search(Translation(model, source[None]), [[marks.start, *begun]], beam, watch=tree.watch)
-    seconds = time.perf_counter() - began
     target = [*begun, *found[0].tokens]
     seen = inspect.view(model, (source, [marks.start, *target]))
     top = seen.top(min(TOP, tokenizer.vocab_size))
@@ -61,7 +58,7 @@ def translated(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
         "prompt": len(begun),
         "new": len(found[0].tokens),
         "full": not found[0].finished,
-        "seconds": seconds,
+        "speed": tree.pace.speed,
         "blocks": crossing,
         "alignment": packed(_mean_of_heads(seen, crossing)),
         "beams": tree.hypotheses(found),

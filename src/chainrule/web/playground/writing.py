@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from chainrule.text.chat.roles import own_format
 from chainrule.web.jobs import Tell
 from chainrule.web.microscope.reading import suited
 from chainrule.web.models import Loaded
-from chainrule.web.playground.play import MOST, Form
+from chainrule.web.playground.play import MOST, Form, Pace
 
 TOP = 8
 EXAMPLES = ("The ", "the ", "a")
@@ -44,18 +43,22 @@ def continued(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
     prompt, given = beginning(loaded, form)
     asked, chosen = min(form.length, context_of(loaded) - len(given)), form.chosen
     made: list[int] = []
-    began = time.perf_counter()
+    pace = Pace()
     for token in stream(loaded.model, given, asked, **chosen):
         made.append(token)
+        pace.tick()
         tell(f"{len(made)} of {asked} tokens", len(made) / asked)
-    seconds = time.perf_counter() - began
     options = "".join(f", {name}={value!r}" for name, value in chosen.items())
     program = [
         f"ids = {given!r}  # {loaded.tokenizer.decode(given)!r}",
         f"more = cr.generate.generate(model, ids, {asked}{options}).tolist()",
     ]
     found = written(loaded, given, made, Sampling(**chosen), program)
-    return found | {"asked": prompt, "full": len(given) + len(made) >= context_of(loaded), "seconds": seconds}
+    return found | {
+        "asked": prompt,
+        "full": len(given) + len(made) >= context_of(loaded),
+        "speed": pace.speed,
+    }
 
 
 def answered(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
@@ -73,11 +76,13 @@ def answered(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
         raise ConfigError(f"playground: the conversation has {len(given)} tokens ({rule})")
     asked, chosen = min(form.length, left), form.chosen
     sampling = Sampling(max_new_tokens=asked, **chosen)
-    began = time.perf_counter()
-    (request,) = answers(
-        loaded.model, tokenizer, [(messages, sampling)], tell=lambda n: tell(f"{n} tokens", n / asked)
-    )
-    seconds = time.perf_counter() - began
+    pace = Pace()
+
+    def heard(tokens: int) -> None:
+        pace.tick()
+        tell(f"{tokens} tokens", tokens / asked)
+
+    (request,) = answers(loaded.model, tokenizer, [(messages, sampling)], tell=heard)
     options = "".join(f", {name}={value!r}" for name, value in chosen.items())
     program = [
         f"messages = {messages!r}",
@@ -89,7 +94,7 @@ def answered(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
     return found | {
         "answer": request.text,
         "full": request.finish == "length" and asked == left,
-        "seconds": seconds,
+        "speed": pace.speed,
     }
 
 

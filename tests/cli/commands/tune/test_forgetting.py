@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from chainrule.cli.main import main
-from tests.runs.test_keeping import folder  # noqa: F401  a base and a task that it must learn anew
+from tests.runs.tuned.test_keeping import folder  # noqa: F401  a base and a task that it must learn anew
 
 STEPS = [
     "--max-steps",

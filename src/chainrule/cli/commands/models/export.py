@@ -31,7 +31,7 @@ class Command:
     format: Literal["hf", "gguf", "llama2c"] = "hf"
     """hf: a directory for Hugging Face's `transformers`. gguf: model.gguf for llama.cpp, of a GPT, a Llama or a NeoX.
     llama2c: model.bin and tokenizer.bin, of a Llama with SentencePiece's tokens."""
-    weights: Literal["f32", "q8_0"] = "f32"
+    weights: Literal["f32", "q8_0", "q4_0", "q4_1"] = "f32"
     """Numbers in model.gguf: as they are, or in blocks of 32 with a scale, a quarter of the size."""
     json: bool = False
     """Print one JSON object."""

@@ -32,7 +32,7 @@ export async function causesCard({ state, seen, given, listeners, fresh, signal,
     if (!fresh() || mine !== turn) return;
     python = found.python;
     const { text, source } = found.gradient;
-    replace(body, h("p", "The logit of ", h("code", visible(found.piece)), " at ", h("code", visible(seen.pieces[state.at])), " is ", h("b", { data: { logit: String(found.logit) } }, number(found.logit)), "."),
+    replace(body, h("p", "The logit of ", h("code", visible(found.piece)), " at ", h("code", visible(seen.pieces[state.at])), " is ", h("b", { data: { logit: String(found.logit) } }, number(found.logit)), state.edits.length ? ", without your changes." : "."),
       source && [h("h3", "The source"), signed(seen.source, source, "Gradient times input of the source")],
       text && [h("h3", source ? "The target so far" : "Which tokens it hangs on"), h("p.small.soft", "Gradient × input: by how much the logit would change if the embedding of a token were scaled. Blue raises it, orange lowers it."), signed(seen.pieces, text, "Gradient times input")],
       found.terms && [h("h3", "Which parts add to it"), h("p.small.soft", "What each part wrote into the residual stream, read in the direction of this logit. The terms sum to the logit."), terms(found.terms)],

@@ -53,7 +53,7 @@ export async function windowCard({ state, seen, given, listeners, fresh, signal,
   async function draw(how) {
     const found = await how(`/api/microscope/window?${given({ at: state.at })}`, { signal });
     if (!fresh()) return;
-    const most = Math.max(...found.rows.flat().map(Math.abs), 1e-9), names = found.sees.map((piece) => (piece === null ? "nothing yet" : visible(piece)));
+    const most = Math.max(...[...found.rows.flat(), ...(found.logits ?? [])].map(Math.abs), 1e-9), names = found.sees.map((piece) => (piece === null ? "nothing yet" : visible(piece)));
     const cell = (x) => h("td", { class: `cell ${x < 0 ? "backward" : "forward"}`, css: { "--weight": `${Math.round((70 * Math.abs(x)) / most)}%` }, data: { value: String(x) }, title: String(x) }, number(x, 3));
     replace(body, h("p.soft", found.columns ? "It sees these tokens, looks up a row of its table for each, and adds them up: the logits of what it expects." : "It sees these tokens, and looks up a vector for each; side by side they go through the hidden layers."),
       h("div.scroll", { tabindex: "0", role: "region", "aria-label": "What it looks up" }, h("table.lens", found.columns && h("thead", h("tr", h("th", ""), found.columns.map((piece) => h("th.mono", visible(piece))))),

@@ -32,7 +32,7 @@ export function beamTable(beams) {
 
 export function treeCard(found) {
   const tree = h("div.scroll.graph", { tabindex: "0", role: "group", "aria-label": "Tree of the search" }, drawTree(found.tree, found.beams));
-  return h("section.card.stack", h("div.row.between", h("h2", "The search"), h("div.row", speed(found, found.new), pictureButton("beams", () => tree))), h("p.small.soft", "A column for each step, the likeliest text on top; the best that was found is marked. Point at a token for ln P of its text."), tree);
+  return h("section.card.stack", h("div.row.between", h("h2", "The search"), h("div.row", speed(found), pictureButton("beams", () => tree))), h("p.small.soft", "A column for each step, the likeliest text on top; the best that was found is marked. Point at a token for ln P of its text."), tree);
 }
 
 export const drawBeams = (found) => h("div.stack-large", h("section.card.stack", h("h2", "What was found"), h("p.small.soft", "After ", h("code", visible(found.begun)), ", the likeliest first. The score divides ln P by a power of the length."), beamTable(found.beams)), treeCard(found));

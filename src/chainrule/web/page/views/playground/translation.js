@@ -25,7 +25,7 @@ export function drawTranslation(found, { state, branch, begin }) {
   }
   draw();
   return h("div.stack-large",
-    h("div.grid2.uneven", h("section.card.stack", h("div.row.between", h("h2", "The translation"), h("div.row", state.ids && h("button.quiet", { onclick: begin }, "Back to the start"), h("span.badge", `${count(found.new)} new tokens`), speed(found, found.new), found.full && h("span.badge.backward", "cut off"))),
+    h("div.grid2.uneven", h("section.card.stack", h("div.row.between", h("h2", "The translation"), h("div.row", state.ids && h("button.quiet", { onclick: begin }, "Back to the start"), h("span.badge", `${count(found.new)} new tokens`), speed(found), found.full && h("span.badge.backward", "cut off"))),
       h("p.written", { data: { translation: "" } }, found.text || "(nothing)"), h("p.small.soft", "Choose a token to see which source tokens it looked at."), source, text), side),
     h("section.card", map), found.tree && [h("section.card.stack", h("h2", "What was found"), beamTable(found.beams)), treeCard(found)]);
 }

@@ -4,7 +4,7 @@ import { recorded } from "../../lib/api.js";
 import { count, h, number, replace } from "../../lib/dom.js";
 import { visible } from "../../lib/model.js";
 
-export const speed = ({ seconds }, tokens) => h("span.badge", { data: { speed: String(tokens / seconds) } }, `${number(tokens / Math.max(seconds, 1e-9), 3)} tokens/s`);
+export const speed = (found) => found.speed !== null && h("span.badge", { data: { speed: String(found.speed) }, title: "after the first token" }, `${number(found.speed, 3)} tokens/s`);
 
 export function strip(tokens, at, pick, label = "Tokens of the text") {
   return h("div.written", { role: "listbox", tabindex: "0", "aria-label": label, onkeydown: (event) => {
@@ -36,6 +36,6 @@ export function drawText(found, { state, branch, begin }) {
   }
   draw();
   const made = found.tokens.length - found.prompt;
-  return replace(root, h("section.card.stack", h("div.row.between", h("h2", "The text"), h("div.row", state.ids && h("button.quiet", { onclick: begin }, "Back to the prompt"), h("span.badge", `${count(made)} new tokens`), speed(found, made), found.full && h("span.badge.backward", "context is full"))),
+  return replace(root, h("section.card.stack", h("div.row.between", h("h2", "The text"), h("div.row", state.ids && h("button.quiet", { onclick: begin }, "Back to the prompt"), h("span.badge", `${count(made)} new tokens`), speed(found), found.full && h("span.badge.backward", "context is full"))),
     h("p.small.soft", "The stronger the color, the less likely the token was."), text), side);
 }
