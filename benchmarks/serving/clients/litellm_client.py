@@ -8,9 +8,6 @@ import sys
 import urllib.request
 from typing import Any
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prices are not fetched
-import litellm
-
 MESSAGES = [{"role": "user", "content": "Hi"}]
 OPTIONS: dict[str, Any] = {"max_tokens": 12, "temperature": 0, "seed": 3}
 
@@ -24,6 +21,9 @@ def plain(url: str, path: str, **body: Any) -> Any:
 
 
 def main() -> None:
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prices are not fetched
+    import litellm
+
     url = sys.argv[1]
     where = {"model": "openai/model", "api_base": url, "api_key": "none"}
     chat: Any = litellm.completion(messages=MESSAGES, **where, **OPTIONS)

@@ -10,10 +10,6 @@ import os
 import sys
 from pathlib import Path
 
-os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-import lm_eval
-from lm_eval.tasks import TaskManager
-
 TASK = """
 task: colors
 dataset_path: json
@@ -31,6 +27,10 @@ metric_list:
 
 
 def main() -> None:
+    os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    import lm_eval
+    from lm_eval.tasks import TaskManager
+
     url, folder = sys.argv[1], Path(sys.argv[2])
     (folder / "tasks").mkdir()
     (folder / "tasks" / "colors.yaml").write_text(TASK.format(folder=folder))
