@@ -49,7 +49,7 @@ export async function render(place, { params }) {
   replace(place, heading("Microscope", "A text as the model reads it: what it expects at every token, where each head looks, and when it makes up its mind.", permalink(), asPython(() => seen?.python ?? "")),
     h("div.card.stack", chooser(models, state, () => { state.block = state.token = state.neurons = null; state.edits = []; load(); }), h("label.field", label, field), second, jump), wrong, body);
   replace(body,
-    h("section.card.stack", h("h2", "What it expects"), h("p.soft", "The darker a token, the more it surprised the model. Choose one to see what was expected to follow it."), source, strip, next),
+    h("section.card.stack", h("h2", "What it expects"), h("p.soft", "The stronger its color, the more a token surprised the model. Choose one to see what was expected to follow it."), source, strip, next),
     Object.values(slots));
 
   function keys(event) {
