@@ -35,7 +35,7 @@ class Loaded:
     model: Any = None
     tokenizer: Any = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-    known: dict[str, Any] = field(default_factory=dict)
+    known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What was computed of it and does not change."""
 
     def read(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -40,29 +41,30 @@ assistant: It is Rome."""
 EXAMPLE = "The unhappiest tokenizers can't spell naïve words 😀, but print(x[42]) is easy."
 
 
-@lru_cache(maxsize=32)
-def trained(size: int) -> dict[str, Tokenizer]:
-    """Every tokenizer, learned from the default corpus."""
+@lru_cache(maxsize=200)
+def trained(name: str, size: int) -> Tokenizer:
+    """A tokenizer of KINDS, learned from the default corpus."""
     corpus = data.load(CORPUS).text
-    return {
-        "Characters": text.CharTokenizer.train(corpus),
-        "Byte pairs": text.BPETokenizer.train(corpus, size),
-        "Unigram": text.UnigramTokenizer.train(corpus, size),
-        "Word pieces": text.WordPieceTokenizer.train(corpus, size),
-        "Textbook BPE": text.TextbookBPETokenizer.train(corpus, size),
-        "Words": text.WordTokenizer.train(corpus, size),
-        "Lowercase words": text.LowercaseWordTokenizer.train(corpus, max_size=size),
+    learn: dict[str, Callable[[], Tokenizer]] = {
+        "Characters": lambda: text.CharTokenizer.train(corpus),
+        "Byte pairs": lambda: text.BPETokenizer.train(corpus, size),
+        "Unigram": lambda: text.UnigramTokenizer.train(corpus, size),
+        "Word pieces": lambda: text.WordPieceTokenizer.train(corpus, size),
+        "Textbook BPE": lambda: text.TextbookBPETokenizer.train(corpus, size),
+        "Words": lambda: text.WordTokenizer.train(corpus, size),
+        "Lowercase words": lambda: text.LowercaseWordTokenizer.train(corpus, max_size=size),
     }
+    return learn[name]()
 
 
 def pieces(given: str, size: int, tell: Tell) -> dict[str, Any]:
     """A text in the pieces of every tokenizer with a vocabulary of `size` (characters and words have their own)."""
-    low, high = SIZES
-    if not low <= size <= high:
-        raise ConfigError(f"tokens: size is {size} (must be from {low} to {high})")
+    _check_size(size)
     _check_length(given, LONGEST)
-    tell("learning the tokenizers", None)
-    made = trained(size)
+    made = {}
+    for i, (name, _, _) in enumerate(KINDS):
+        tell(f"learning: {name.lower()}", i / len(KINDS))
+        made[name] = trained(name, size)
     return {
         "corpus": CORPUS,
         "text": given,
@@ -108,12 +110,13 @@ def merges(given: str, tell: Tell) -> dict[str, Any]:
 
 def masked(given: str, size: int, window: int | None, tell: Tell) -> dict[str, Any]:
     """A conversation as a training reads it: which tokens are learned, and why."""
+    _check_size(size)
     _check_length(given, LONGEST)
     if window is not None and not 1 <= window <= LONGEST:
         raise ConfigError(f"tokens: window is {window} (must be from 1 to {LONGEST:,})")
     turns = conversation(given)
     tell("learning the tokenizer", None)
-    tokenizer = trained(size)["Byte pairs"]
+    tokenizer = trained("Byte pairs", size)
     view = mask_view(tokenizer, [data.Conversation(tuple(turns))], window)
     shown = view[0]
     return {
@@ -172,6 +175,12 @@ def _shown(tokenizer: Tokenizer, given: str) -> dict[str, Any]:
         "decoded": back,
         "per_token": len(given) / len(ids) if ids else None,
     }
+
+
+def _check_size(size: int) -> None:
+    low, high = SIZES
+    if not low <= size <= high:
+        raise ConfigError(f"tokens: size is {size} (must be from {low} to {high})")
 
 
 def _check_length(given: str, most: int) -> None:

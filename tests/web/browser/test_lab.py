@@ -110,13 +110,32 @@ def test_alignment(page: Any, fits: Any) -> None:
     assert value(page, "[data-trained]", "data-distance") == end
     page.locator('[aria-label="β"]').focus()
     page.keyboard.press("End")
-    page.wait_for_url("**beta=5.01**")
-    page.wait_for_selector(".error >> text=must be from 0.05 to 5")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_url("**beta=4.47**")
+    page.wait_for_url("**beta=5&**")
+    page.wait_for_selector(f'[data-fact="reward"][data-value="{world.reward(world.optimum(5.0))}"]')
+    assert page.locator("[data-trained]").count() == 0  # it was trained for another β
+    page.keyboard.press("Home")
+    page.wait_for_url("**beta=0.05&**")
+    page.wait_for_selector(f'[data-fact="reward"][data-value="{world.reward(world.optimum(0.05))}"]')
     idle(page)
     assert page.locator(".error").count() == 0
     fits()
+
+
+def test_the_last_question_wins(page: Any) -> None:
+    page.goto("/alignment?beta=0.5")
+    page.wait_for_selector('[data-fact="reward"]')
+    held: list[Any] = []
+    page.route("**/api/alignment?*beta=5", lambda route: held.append(route))
+    page.locator('[aria-label="β"]').focus()
+    with page.expect_request("**/api/alignment?*beta=5"):
+        page.keyboard.press("End")
+    page.keyboard.press("Home")
+    best = small_world().reward(small_world().optimum(0.05))
+    page.wait_for_selector(f'[data-fact="reward"][data-value="{best}"]')
+    with page.expect_response("**/api/alignment?*beta=5"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    assert value(page, '[data-fact="reward"]') == best
 
 
 def test_scaling(page: Any, fits: Any) -> None:

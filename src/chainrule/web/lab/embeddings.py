@@ -28,6 +28,7 @@ POSITIONS = 256  # that are shown of a table of positions
 NEIGHBORS = 10
 WORDS = ("string", "list", "module", "the", "e", "a")  # the first that is known is shown
 LENGTHS, SIZES = (2, 512), (2, 256)
+LARGEST_BASE = 1e9
 
 
 @cache
@@ -64,9 +65,9 @@ def of_run(models: Models, name: str, step: int | None, tell: Tell) -> tuple[Wor
         "vectors, positions = tables(Loaded(path, *cr.load(path)))",
     ]
     with models.at((name, step)) as (loaded,):
-        if "vectors" not in loaded.known:
-            loaded.known["vectors"] = tables(loaded)
-        return *loaded.known["vectors"], program
+        if ("vectors",) not in loaded.known:
+            loaded.known[("vectors",)] = tables(loaded)
+        return *loaded.known[("vectors",)], program
 
 
 def tables(loaded: Loaded) -> tuple[WordVectors, Any]:
@@ -121,6 +122,8 @@ def encoded(n: int, d: int, base: float) -> dict[str, Any]:
     for name, value, (low, high) in (("n", n, LENGTHS), ("d", d, SIZES)):
         if not low <= value <= high:
             raise ConfigError(f"positions: {name} is {value} (must be from {low} to {high})")
+    if not 1 <= base <= LARGEST_BASE:
+        raise ConfigError(f"positions: base is {base:g} (must be from 1 to {LARGEST_BASE:g})")
     table = sinusoidal(n, d, base)
     return {
         "table": packed(table),

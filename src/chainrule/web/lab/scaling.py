@@ -32,6 +32,7 @@ ABOUT = {
     "floor": "a power law above a floor",
     "envelope": "the runs that none of less compute beats",
 }
+REPEATED = "the law does not cover repeated text"
 DECADES = (8.0, 27.0)  # of compute that is planned
 
 
@@ -42,6 +43,7 @@ def choices() -> dict[str, Any]:
         "forms": forms,
         "quantities": QUANTITIES,
         "decades": DECADES,
+        "longest": LONGEST,
         "table": BUILT_IN.read_text("utf-8"),
     }
 
@@ -50,9 +52,7 @@ def fitted(
     text: str | None, columns: dict[str, str], form: str, quantity: str, within: float | None, tell: Tell
 ) -> dict[str, Any]:
     """A law with the runs it was fitted to; without a text those of our own study."""
-    key = tuple(sorted((columns or COLUMNS).items()))
-    if text is not None and len(text) > LONGEST:
-        raise ConfigError(f"scaling: a table of {len(text):,} characters (at most {LONGEST:,})")
+    key = _key(text, columns)
     tell("fitting", None)
     runs = _read(text, key, within if form == "isoflop" else None)
     report = _fit(text, key, form, quantity, within if form == "isoflop" else None)
@@ -69,7 +69,7 @@ def predicted(
     text: str | None, columns: dict[str, str], form: str, quantity: str, sizes: dict[str, float]
 ) -> dict[str, Any]:
     """The loss to expect at a size, with its interval, and how far beyond the data it is."""
-    key = tuple(sorted((columns or COLUMNS).items()))
+    key = _key(text, columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChainruleWarning)  # the page says how far it is
         found = _fit(text, key, form, quantity, None).predict(**sizes)
@@ -103,12 +103,20 @@ def planned(compute: float, available: float | None, served: float | None) -> di
                 "params": each.params,
                 "tokens": each.tokens,
                 "flops": each.flops,
-                "loss": CHINCHILLA_REFITTED(each.params, each.tokens).item(),
+                "loss": None if name == "epochs" else CHINCHILLA_REFITTED(each.params, each.tokens).item(),
+                "unknown": REPEATED if name == "epochs" else None,
             }
             for name, each in options.items()
         ],
         "python": f"from chainrule.scaling.advice import advise\n\nadvice = advise({given})\nprint(advice)\n",
     }
+
+
+def _key(text: str | None, columns: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """The columns, as what a fit is kept by; a table that is too long is refused."""
+    if text is not None and len(text) > LONGEST:
+        raise ConfigError(f"scaling: a table of {len(text):,} characters (at most {LONGEST:,})")
+    return tuple(sorted((columns or COLUMNS).items()))
 
 
 @lru_cache(maxsize=8)
@@ -160,18 +168,21 @@ def _curves(report: Report, runs: Runs) -> list[dict[str, Any]]:
 def _program(
     text: str | None, columns: dict[str, str], form: str, quantity: str, within: float | None
 ) -> str:
-    table = (
-        "Path(scaling.__file__).parent / 'isoflop_runs.csv'" if text is None else "'table.csv'  # your table"
-    )
-    lines = ["from pathlib import Path", "", "from chainrule import scaling"] if text is None else []
+    lines = ["from pathlib import Path", ""]
+    if text is None:
+        lines += ["from chainrule import scaling"]
+        table = ["table = Path(scaling.__file__).parent / 'isoflop_runs.csv'"]
+    else:
+        rows = [f"    {line!r}," for line in text.splitlines()]
+        table = ["rows = [", *rows, "]", "table = Path('table.csv')"]
+        table += ["table.write_text('\\n'.join(rows) + '\\n', encoding='utf-8')"]
     lines += ["from chainrule.scaling.fits.isoflop import near_best"] if form == "isoflop" and within else []
     lines += [
         "from chainrule.scaling.fits.report import fit",
         "from chainrule.scaling.fits.table import Runs",
         "",
-        f"runs = Runs.read({table}, {columns!r})"
-        if text is None
-        else f"runs = Runs.read('table.csv', {columns!r})  # your table",
+        *table,
+        f"runs = Runs.read(table, {columns!r})",
     ]
     lines += [f"runs = near_best(runs, {within!r})"] if form == "isoflop" and within else []
     return "\n".join(

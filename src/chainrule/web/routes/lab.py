@@ -93,6 +93,10 @@ def _diagnostics(router: APIRouter, jobs: Jobs, models: Models) -> None:
 
 
 def _alignment(router: APIRouter, jobs: Jobs) -> None:
+    @router.get("/alignment/about")
+    async def about() -> Any:
+        return alignment.choices()
+
     @router.get("/alignment")
     async def world(seed: int = 1, beta: float = 0.5) -> Any:
         return await answer(jobs, lambda tell: alignment.shown(seed, beta))
