@@ -22,7 +22,7 @@ export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo studio studio-screenshots check test test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
+.PHONY: help install demo studio studio-screenshots check test test-browser test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
