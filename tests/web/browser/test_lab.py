@@ -108,6 +108,9 @@ def test_alignment(page: Any, fits: Any) -> None:
     page.wait_for_selector('[data-trained="DPO"]')
     end = distances(world, "DPO", 0.5, 20, 20)[-1][1]
     assert value(page, "[data-trained]", "data-distance") == end
+    page.wait_for_url("**trained=DPO")
+    page.reload()
+    page.wait_for_selector('[data-trained="DPO"]')
     page.locator('[aria-label="β"]').focus()
     page.keyboard.press("End")
     page.wait_for_url("**beta=5&**")
@@ -147,6 +150,10 @@ def test_scaling(page: Any, fits: Any) -> None:
     page.select_option('[aria-label="Law"]', "power")
     page.wait_for_selector("[data-prediction]")
     fits()
+    page.select_option("select >> nth=0", "own")
+    page.wait_for_selector("textarea")
+    page.click("text=Copy link")
+    page.wait_for_selector("#toast.on >> text=No link and no file holds your own table")
     page.click("text=Plan a budget")
     page.wait_for_selector('[data-option="law"]')
     advice = advise(1e18)

@@ -38,9 +38,10 @@ export function asPython(program) {
   return h("button.python", { type: "button", onclick: open }, "Copy as Python");
 }
 
-/** Buttons that copy the address of exactly this view, and save it as one file that opens anywhere. */
-export function permalink() {
+/** Buttons that copy the address of exactly this view, and save it as one file that opens anywhere; `lost()` says what of it an address does not hold. */
+export function permalink(lost = () => "") {
   if (recorded) return [];
+  const unless = (act) => (event) => (lost() ? toast(lost()) : act(event));
   const keep = async (event) => {
     const button = event.currentTarget;
     button.disabled = true;
@@ -51,7 +52,7 @@ export function permalink() {
     }
     button.disabled = false;
   };
-  return [h("button.quiet", { type: "button", onclick: () => copy(location.href, "Link copied") }, "Copy link"), h("button.quiet", { type: "button", onclick: keep }, "Save as a file")];
+  return [h("button.quiet", { type: "button", onclick: unless(() => copy(location.href, "Link copied")) }, "Copy link"), h("button.quiet", { type: "button", onclick: unless(keep) }, "Save as a file")];
 }
 
 export const problem = (error) => h("div.error", { role: "alert" }, error.message ?? String(error));

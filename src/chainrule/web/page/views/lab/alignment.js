@@ -12,7 +12,7 @@ export async function render(place, { params, remember, work }) {
   const about = await ask("/api/alignment/about"), [least, most] = about.betas;
   const state = { seed: Number(params.get("seed") ?? 1), beta: Number(params.get("beta") ?? 0.5), steps: Number(params.get("steps") ?? 100) };
   let world = null;
-  const trained = new Map();
+  const trained = new Map(), named = (params.get("trained") ?? "").split(",").filter((method) => about.methods.includes(method));
   const frontier = plot("Reward against distance from the reference", { x: { label: "KL(π ‖ π_ref) in nats" }, y: { label: "mean reward" }, height: 360 });
   const approach = plot("Distance to the best policy π*", { x: { label: "step" }, y: { label: "total variation", log: true, low: 1e-5, high: 1 }, height: 300 });
   const numbers = h("div"), answers = h("div.grid2"), wrong = h("div"), said = h("b.mono", number(state.beta, 3)), busy = Object.fromEntries(about.methods.map((method) => [method, h("div")]));
@@ -24,11 +24,11 @@ export async function render(place, { params, remember, work }) {
       h("label.field", "Steps of training", h("input.mono", { type: "number", min: String(about.steps[0]), max: String(about.steps[1]), step: "10", value: String(state.steps), onchange: (event) => { state.steps = Number(event.target.value); forget(); draw(); keep(); } }))),
     wrong, h("section.card", numbers),
     h("div.grid2", h("section.card.stack", frontier.root, h("p.small.soft", "No policy lies above the curve: it joins the best policies of all β. Best-of-n takes the best of n answers of the reference.")),
-      h("section.card.stack", approach.root, h("div.row", { role: "group", "aria-label": "Train" }, about.methods.map((method) => h("button", { type: "button", data: { method }, onclick: (event) => train(method, event.target) }, `Train by ${method}`))), h("div", Object.values(busy)),
+      h("section.card.stack", approach.root, h("div.row", { role: "group", "aria-label": "Train" }, about.methods.map((method) => h("button", { type: "button", data: { method }, onclick: () => train(method) }, `Train by ${method}`))), h("div", Object.values(busy)),
         h("p.small.soft", "DPO learns from all pairs of answers, the others from answers of their own. GRPO ends elsewhere, by design: it divides rewards by their deviation."))),
     h("section.card.stack", h("h2", "Every answer"), h("p.soft", "The reference, the best policy π* ∝ π_ref · exp(r/β), and the last one that was trained."), answers));
 
-  const keep = () => remember(new URLSearchParams({ seed: state.seed, beta: state.beta, steps: state.steps }));
+  const keep = () => remember(new URLSearchParams({ seed: state.seed, beta: state.beta, steps: state.steps, ...(trained.size ? { trained: [...trained.keys()] } : {}) }));
   const later = debounce(120, () => { forget(); load(); });
   const forget = () => { trained.clear(); for (const each of Object.values(busy)) halt(each); }; // they were trained for another question
 
@@ -57,12 +57,14 @@ export async function render(place, { params, remember, work }) {
       h("tbody", world.answers.map((answer, y) => h("tr", { data: { answer: answer.join("") } }, h("td.mono", answer.map((t) => LETTERS[t]).join(" ")), exact("td.num", world.rewards[x][y], 3), exact("td.num", world.reference[x][y], 3), h("td.num.cell.best", { css: { "--weight": `${Math.round(75 * world.best[x][y])}%` }, data: { value: String(world.best[x][y]) } }, number(world.best[x][y], 3)), last && exact("td.num", last.policy[x][y], 3))))))));
   }
 
-  function train(method, button) {
+  function train(method) {
+    const button = place.querySelector(`[data-method="${method}"]`);
     button.disabled = true;
     return work(busy[method], async ({ onjob, signal }) => {
       const found = await ask(`/api/alignment/train?${query({ method, seed: state.seed, beta: state.beta, steps: state.steps })}`, { onjob, signal });
       trained.delete(method);
       trained.set(method, found);
+      keep();
       draw();
       const end = found.curve.at(-1);
       return h("p", { data: { trained: method, distance: String(end.distance) }, role: "status" }, `${method} ends ${number(end.distance, 3)} from the best policy, with reward ${number(end.reward)} and KL ${number(end.kl)}.`);
@@ -70,4 +72,5 @@ export async function render(place, { params, remember, work }) {
   }
 
   await load();
+  for (const method of world ? named : []) await train(method);
 }

@@ -26,7 +26,7 @@ async function renderFit(place, { params, remember, work }) {
   const state = { form: params.get("form") ?? "isoflop", quantity: params.get("quantity") ?? "flops", within: Number(params.get("within") ?? 4), own: null, columns: { loss: "loss", params: "params", tokens: "tokens" }, sizes: { params: 1e6, tokens: 2e7 } };
   let found = null;
   const form = h("div.stack"), result = h("div.stack-large"), guess = h("div");
-  replace(place, heading("Scaling", "How does the loss fall with parameters, text and compute, what is the best size for a budget, and how sure can one be?", permalink(), asPython(() => found?.python ?? "")), tabs("Fit a law"), h("div.card", form), result);
+  replace(place, heading("Scaling", "How does the loss fall with parameters, text and compute, what is the best size for a budget, and how sure can one be?", permalink(() => (state.own === null ? "" : "No link and no file holds your own table: “Copy as Python” does")), asPython(() => found?.python ?? "")), tabs("Fit a law"), h("div.card", form), result);
 
   const asked = () => ({ table: state.own, columns: state.own === null ? {} : Object.fromEntries(Object.entries(state.columns).filter(([, name]) => name)), form: state.form, quantity: state.quantity });
   function load() {
