@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -12,7 +11,8 @@ from chainrule.errors import ChainruleError, ConfigError
 from chainrule.tasks.mask_view import mask_view
 from chainrule.text import Tokenizer
 from chainrule.text.chat.formats import ROLES
-from chainrule.web.jobs import Tell
+from chainrule.web.jobs import Tell, silent
+from chainrule.web.kept import Kept
 
 # What is shown: its name, what it is, and the call that learns it from a corpus.
 KINDS: tuple[tuple[str, str, str], ...] = (
@@ -28,6 +28,15 @@ KINDS: tuple[tuple[str, str, str], ...] = (
         "LowercaseWordTokenizer.train(corpus, max_size=size)",
     ),
 )
+LEARN: dict[str, Callable[[str, int], Tokenizer]] = {
+    "Characters": lambda corpus, size: text.CharTokenizer.train(corpus),
+    "Byte pairs": text.BPETokenizer.train,
+    "Unigram": text.UnigramTokenizer.train,
+    "Word pieces": text.WordPieceTokenizer.train,
+    "Textbook BPE": text.TextbookBPETokenizer.train,
+    "Words": text.WordTokenizer.train,
+    "Lowercase words": lambda corpus, size: text.LowercaseWordTokenizer.train(corpus, max_size=size),
+}
 CORPUS = data.corpora.DEFAULT
 SIZES = (300, 8000)
 LONGEST = 4000  # characters that are shown in pieces
@@ -41,20 +50,12 @@ assistant: It is Rome."""
 EXAMPLE = "The unhappiest tokenizers can't spell naïve words 😀, but print(x[42]) is easy."
 
 
-@lru_cache(maxsize=200)
-def trained(name: str, size: int) -> Tokenizer:
+_TRAINED: Kept[Tokenizer] = Kept(200)
+
+
+def trained(name: str, size: int, tell: Tell = silent) -> Tokenizer:
     """A tokenizer of KINDS, learned from the default corpus."""
-    corpus = data.load(CORPUS).text
-    learn: dict[str, Callable[[], Tokenizer]] = {
-        "Characters": lambda: text.CharTokenizer.train(corpus),
-        "Byte pairs": lambda: text.BPETokenizer.train(corpus, size),
-        "Unigram": lambda: text.UnigramTokenizer.train(corpus, size),
-        "Word pieces": lambda: text.WordPieceTokenizer.train(corpus, size),
-        "Textbook BPE": lambda: text.TextbookBPETokenizer.train(corpus, size),
-        "Words": lambda: text.WordTokenizer.train(corpus, size),
-        "Lowercase words": lambda: text.LowercaseWordTokenizer.train(corpus, max_size=size),
-    }
-    return learn[name]()
+    return _TRAINED.of((name, size), lambda: LEARN[name](data.load(CORPUS).text, size), tell)
 
 
 def pieces(given: str, size: int, tell: Tell) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def pieces(given: str, size: int, tell: Tell) -> dict[str, Any]:
     made = {}
     for i, (name, _, _) in enumerate(KINDS):
         tell(f"learning: {name.lower()}", i / len(KINDS))
-        made[name] = trained(name, size)
+        made[name] = trained(name, size, tell)
     return {
         "corpus": CORPUS,
         "text": given,
@@ -116,7 +117,7 @@ def masked(given: str, size: int, window: int | None, tell: Tell) -> dict[str, A
         raise ConfigError(f"tokens: window is {window} (must be from 1 to {LONGEST:,})")
     turns = conversation(given)
     tell("learning the tokenizer", None)
-    tokenizer = trained("Byte pairs", size)
+    tokenizer = trained("Byte pairs", size, tell)
     view = mask_view(tokenizer, [data.Conversation(tuple(turns))], window)
     shown = view[0]
     return {

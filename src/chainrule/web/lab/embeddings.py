@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from chainrule.models.registry import ALL, WORD_VECTORS
 from chainrule.nn.positions import sinusoidal, wavelengths
 from chainrule.runs.records import environment
 from chainrule.web.jobs import Tell
+from chainrule.web.kept import Kept
 from chainrule.web.microscope.looks import packed
 from chainrule.web.models import Loaded, Models
 
@@ -31,16 +31,22 @@ LENGTHS, SIZES = (2, 512), (2, 256)
 LARGEST_BASE = 1e9
 
 
-@cache
-def built_in() -> WordVectors:
+_LEARNED: Kept[WordVectors] = Kept(1)
+
+
+def built_in(tell: Tell) -> WordVectors:
     """word2vec, learned here and now from the default corpus."""
+    return _LEARNED.of("built in", lambda: _learn(tell), tell)
+
+
+def _learn(tell: Tell) -> WordVectors:
     task = cr.tasks.WordVectorsTask.of(cr.data.load("pydoc"))
     with cr.random.seeded(0):
         model = cr.models.SkipGram(cr.models.Word2VecConfig(task.tokenizer.vocab_size, **SETTINGS))
     step = cr.train.WordVectorStep(model, task.ids, cr.train.WordTrainConfig(epochs=EPOCHS))
     for epoch in range(EPOCHS):
         for _ in step.read(epoch):
-            pass
+            tell("learning vectors from Python's help", epoch / EPOCHS)
     return WordVectors(*task.vectors(model))
 
 

@@ -18,6 +18,7 @@ from chainrule.scaling.fits.report import FORMS, Report, fit
 from chainrule.scaling.fits.table import QUANTITIES, Runs
 from chainrule.scaling.laws.published import CHINCHILLA_REFITTED
 from chainrule.web.jobs import Tell
+from chainrule.web.kept import Kept
 
 BUILT_IN = Path(scaling.__file__).parent / "isoflop_runs.csv"
 COLUMNS = {"loss": "loss", "params": "params", "tokens": "tokens"}
@@ -55,7 +56,7 @@ def fitted(
     key = _key(text, columns)
     tell("fitting", None)
     runs = _read(text, key, within if form == "isoflop" else None)
-    report = _fit(text, key, form, quantity, within if form == "isoflop" else None)
+    report = _fit(text, key, form, quantity, within if form == "isoflop" else None, tell)
     found = {name: value for name, value in report.to_dict().items() if name not in ("draws", "points")}
     rows = {name: getattr(runs, name).tolist() for name in (*QUANTITIES, "loss")}
     return found | {
@@ -66,13 +67,13 @@ def fitted(
 
 
 def predicted(
-    text: str | None, columns: dict[str, str], form: str, quantity: str, sizes: dict[str, float]
+    text: str | None, columns: dict[str, str], form: str, quantity: str, sizes: dict[str, float], tell: Tell
 ) -> dict[str, Any]:
     """The loss to expect at a size, with its interval, and how far beyond the data it is."""
     key = _key(text, columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChainruleWarning)  # the page says how far it is
-        found = _fit(text, key, form, quantity, None).predict(**sizes)
+        found = _fit(text, key, form, quantity, None, tell).predict(**sizes)
     return {"loss": found.loss._asdict(), "decades": found.decades, "speculation": found.speculation}
 
 
@@ -134,11 +135,24 @@ def _read(text: str | None, columns: tuple[tuple[str, str], ...], within: float 
     return runs if within is None else near_best(runs, within)
 
 
-@lru_cache(maxsize=8)
+_FITS: Kept[Report] = Kept(8)
+
+
 def _fit(
-    text: str | None, columns: tuple[tuple[str, str], ...], form: str, quantity: str, within: float | None
+    text: str | None,
+    columns: tuple[tuple[str, str], ...],
+    form: str,
+    quantity: str,
+    within: float | None,
+    tell: Tell,
 ) -> Report:
-    return fit(_read(text, columns, within), form, quantity, resamples=RESAMPLES)
+    def said(done: int, total: int) -> None:
+        tell(f"fitting: resample {done} of {total}", done / total)
+
+    def make() -> Report:
+        return fit(_read(text, columns, within), form, quantity, resamples=RESAMPLES, tell=said)
+
+    return _FITS.of((text, columns, form, quantity, within), make, tell)
 
 
 def _curves(report: Report, runs: Runs) -> list[dict[str, Any]]:

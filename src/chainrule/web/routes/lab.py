@@ -59,8 +59,7 @@ def _embeddings(router: APIRouter, jobs: Jobs, models: Models) -> None:
     ) -> Any:  # fmt: skip
         def work(tell: Tell) -> Any:
             if run == embeddings.BUILT_IN:
-                tell("learning vectors from Python's help", None)
-                vectors, learned, read = embeddings.built_in(), None, embeddings.LEARNED
+                vectors, learned, read = embeddings.built_in(tell), None, embeddings.LEARNED
             else:
                 vectors, learned, read = embeddings.of_run(models, run, step, tell)
             found = embeddings.shown(vectors, learned, word, (a, b, c))
@@ -133,7 +132,7 @@ def _scaling(router: APIRouter, jobs: Jobs) -> None:
         if not good:
             raise ConfigError("scaling: sizes must be positive numbers of params, tokens or flops")
         return await answer(
-            jobs, lambda tell: scaling.predicted(table, columns, kind, quantity, dict(sizes or {}))
+            jobs, lambda tell: scaling.predicted(table, columns, kind, quantity, dict(sizes or {}), tell)
         )
 
 
