@@ -84,4 +84,6 @@ def test_a_conversation(page: Any, fits: Any, runs: Path, families: str) -> None
     (request,) = cr.generate.answers(model, tokenizer, [(messages, sampling)])
     assert page.inner_text("[data-answer]").strip() == (request.text.strip() or "(nothing)")
     assert "messages=" in page.url
+    page.wait_for_selector(".chance")
+    assert page.locator("button.chance").count() == 0  # an answer is not branched off
     fits()

@@ -67,6 +67,7 @@ def test_positions(ask: Any) -> None:
         ("", {"word": "string", "a": "list"}, "1 words (must be three"),
         ("", {"run": "nosuch"}, "nosuch"),
         ("/positions", {"n": 1}, "n is 1 (must be from 2 to 512)"),
+        ("/positions", {"base": "nan"}, "base is nan (must be from 1 to 1e+09)"),
     ],
 )
 def test_refusals(ask: Any, path: str, asked: dict[str, Any], said: str) -> None:
