@@ -62,13 +62,15 @@ print("peak", peak_memory() / 2**20)
 """
 
 
-@pytest.mark.parametrize(("method", "batch_size"), [("lora", 4), ("full", 1)])
+@pytest.mark.parametrize(
+    ("method", "batch_size", "more"), [("lora", 4, []), ("full", 1, []), ("full", 2, ["--recompute"])]
+)
 def test_a_tuning_takes_what_is_said_before_its_first_step(
-    folder: Path, tmp_path: Path, method: str, batch_size: int
+    folder: Path, tmp_path: Path, method: str, batch_size: int, more: list[str]
 ) -> None:
     """A process of its own, from reading the base to the last checkpoint."""
     words = ["tune", str(folder / "base"), str(folder / "text.txt"), "--method", method, "--max-steps", "2"]
-    words += ["--batch-size", str(batch_size), "--eval-windows", "2", "--out", str(tmp_path / "run")]
+    words += ["--batch-size", str(batch_size), "--eval-windows", "2", "--out", str(tmp_path / "run"), *more]
     done = subprocess.run([sys.executable, "-c", TUNE, *words], capture_output=True, text=True, check=True)
     said, there = re.search(r"memory: about ([\d,]+) MiB", done.stderr + done.stdout), done.stdout.split()[-1]
     assert said is not None
