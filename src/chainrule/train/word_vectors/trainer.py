@@ -54,7 +54,7 @@ class WordVectorStep(Step):
     by_epoch = True
 
     def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:
-        check_alone(model, world().size, "each word changes the vectors that the next one reads")
+        check_alone("train word2vec", world().size, "each word changes the vectors that the next one reads")
         self.model = model
         self.settings = settings or WordTrainConfig()
         self.ids, self.counts = _checked(ids, model.config.vocab_size)
