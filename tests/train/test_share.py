@@ -32,5 +32,7 @@ def test_ranks_agree(name: str, found: list[dict[str, str]]) -> None:
 
 def test_what_cannot_be_shared_is_refused() -> None:
     check_alone("align ppo", 1, "")
-    with pytest.raises(ConfigError, match=r"^align ppo: started as several .*whose threads .*: because; .*mpiexec\)$"):
+    with pytest.raises(
+        ConfigError, match=r"^align ppo: started as several .*whose threads .*: because; .*mpiexec\)$"
+    ):
         check_alone("align ppo", 4, "because")

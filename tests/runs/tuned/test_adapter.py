@@ -296,11 +296,15 @@ def test_other_data_than_those_of_the_base(folder: Path, tmp_path: Path) -> None
 def test_a_run_that_begins_with_a_tuned_one_learns_everything(folder: Path) -> None:
     """What was frozen there is not frozen here, and the run is resumed."""
     tune(folder, "bitfit-before", BitFit(), max_steps=2).train()
-    run = Run.new(folder / "after", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "bitfit-before")
+    run = Run.new(
+        folder / "after", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "bitfit-before"
+    )
     assert run.model.count(trainable=True) == run.model.count()
     _stop_after(run, 5)
     Run.resume(folder / "after").train()
-    whole = Run.new(folder / "whole", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "bitfit-before")
+    whole = Run.new(
+        folder / "whole", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "bitfit-before"
+    )
     whole.train()
     assert outcome(folder / "after") == outcome(folder / "whole")
 
@@ -310,7 +314,9 @@ def test_one_run_takes_what_was_opened(folder: Path) -> None:
     with pytest.raises(ChainruleError, match="nope"):  # nothing was taken
         Run.new(folder / "x", folder / "text.txt", config, start=start, tokenizer="nope", draft=True)
     Run.new(folder / "x", folder / "text.txt", config, start=start, method=LoRA(rank=2), draft=True)
-    with pytest.raises(ConfigError, match=r"another run has begun with this Start of .*base \(open it again\)"):
+    with pytest.raises(
+        ConfigError, match=r"another run has begun with this Start of .*base \(open it again\)"
+    ):
         Run.new(folder / "x", folder / "text.txt", config, start=start, draft=True)
 
 
@@ -330,4 +336,3 @@ def test_a_prefix_that_took_no_positions_is_refused(folder: Path, monkeypatch: p
     del about["chainrule"]  # as PEFT writes it, whose prefix always took the first positions
     (alone / "adapter_config.json").write_text(json.dumps(about))
     assert open_model(alone).model.context == 14
-
