@@ -22,7 +22,7 @@ export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo studio studio-screenshots check test test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
+.PHONY: help install demo studio studio-screenshots check test test-browser test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,8 +47,11 @@ check: $(VENV)/installed-lint  ## In a minute: ruff, every gradient, the docs' e
 	@$(BIN)/ruff format --check
 	@$(PYTEST) $(QUICK_TESTS)
 
-test: $(VENV)/installed  ## Run every test that needs no other framework
-	@$(PYTEST) --ignore=tests/peers --conformance=$(RECORDS)/tests.json
+test: $(VENV)/installed  ## Run every test that needs no other framework and no browser
+	@$(PYTEST) --ignore=tests/peers --ignore=tests/web/browser --conformance=$(RECORDS)/tests.json
+
+test-browser: $(VENV)/installed  ## Click through the Studio in a real browser (Debian's chromium; skipped without it)
+	@$(PYTEST) tests/web/browser
 
 test-peers: $(VENV)/installed-peers  ## Compare with PyTorch (installs torch)
 	@$(PYTEST) tests/peers --conformance=$(RECORDS)/peers.json

@@ -30,6 +30,8 @@ class Answer:
     error: str = ""
     whole: bool = False
     """Ended as it should."""
+    left: bool = False
+    """By us, on purpose."""
 
 
 def body(n: int, tokens: int, prompt: int = 32) -> dict[str, Any]:
@@ -81,6 +83,7 @@ async def ask(
             found.text += text
             if leave_after is not None and events >= leave_after:
                 writer.transport.abort()
+                found.left = True
                 break
     finally:
         writer.close()
@@ -102,7 +105,15 @@ async def in_turn(port: int, bodies: list[dict[str, Any]], clients: int) -> list
             found.append(await ask(port, waiting.pop()))
 
     await asyncio.gather(*(client() for _ in range(clients)))
+    for answer in found:
+        check_whole(answer)
     return found
+
+
+def check_whole(answer: Answer) -> None:
+    """A time counts only for an answer that is whole."""
+    if not answer.whole:
+        raise RuntimeError(f"an answer is not whole: status {answer.status}, {answer.error or 'cut off'}")
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ def _after(part: Part, server: Serving, how: str, times: int, before: float) -> 
 def raising(setting: Setting) -> Part:
     """A request on which the model fails, beside others, which must not notice."""
     part = Part(
-        "A request that fails inside the model", ["others", "whole and unchanged", "status of the one"]
+        "A request that fails inside the model", ["others", "whole and unchanged", "what the one was told"]
     )
     others = [body(i, 24) for i in range(SLOTS - 1)]
     bad = body(99, 24) | {"prompt": [1, POISON, 2]}

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.serving.client import ask, body
+from benchmarks.serving.client import ask, body, check_whole
 from benchmarks.serving.part import Part, Setting
 from benchmarks.serving.process import make_model, serving
 
@@ -53,7 +53,7 @@ def _measure(model: Path, weights: str, rounds: int) -> tuple[float, float, floa
     for _ in range(1 + rounds):
         began = time.perf_counter()
         with serving(model, "--weights", weights, "--slots", "1") as server:
-            asyncio.run(ask(server.port, body(1, 1)))
+            check_whole(asyncio.run(ask(server.port, body(1, 1))))
             seconds = time.perf_counter() - began
             found.append((seconds, server.cpu_seconds, server.memory_mb, server.weights_mb))
     seconds, cpu, memory, formula = (statistics.median(values) for values in zip(*found[1:], strict=True))

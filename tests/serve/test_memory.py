@@ -7,7 +7,9 @@ import pytest
 import chainrule as cr
 from chainrule import native
 from chainrule.errors import ConfigError
-from chainrule.serve.memory import Memory
+from chainrule.generate.engine.memory import footprint
+from chainrule.generate.engine.weights import CACHES
+from chainrule.serve.memory import Memory, shares
 from chainrule.serve.models import Served
 from chainrule.text import CharTokenizer
 from tests.generate.test_requests import model_of
@@ -39,6 +41,18 @@ def test_a_draft_has_its_share_of_the_memory() -> None:
     assert writer is not None and writer.drafter is not None and served.memory is not None
     assert [c.decoder.pages.free for c in (writer.caches, writer.drafter.caches)] == [3, 3]  # type: ignore[attr-defined]
     assert served.memory.caches == 6 * PAGE and served.context == 3 * 64
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_a_model_and_its_draft_hold_as_many_tokens(cache: str) -> None:
+    model, draft = (
+        cr.models.GPT(cr.models.GPTConfig(1, 2, width, block_size=64, vocab_size=9)) for width in (128, 16)
+    )
+    tokens = [
+        share / footprint(each, cache=cache).token
+        for share, each in zip(shares(1 << 20, model, draft, cache), (model, draft), strict=True)
+    ]
+    assert tokens[0] == pytest.approx(tokens[1], rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -149,8 +149,8 @@ class PrefixCache:
 
 
 def check_fp32(model: Any, weights: str, cache: str = "fp32") -> None:
-    for name, format in (("weights", weights), ("cache", cache)):
-        if format not in ("fp32", STORED):
+    for name, format in (("weights", "fp32" if weights == STORED else weights), ("cache", cache)):
+        if format != "fp32":
             raise ConfigError(
                 *("sample: ", Setting(name), f" is {format}, the model is {kind_of(model)} "),
                 "(must be fp32: other formats are for language models with a cache or a state)",

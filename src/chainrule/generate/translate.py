@@ -20,6 +20,7 @@ from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.generate.beam import Beam, search
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.plan import Engine, Plan
+from chainrule.generate.engine.weights import check_cache
 from chainrule.models import EncoderDecoder
 from chainrule.types import Ids
 
@@ -43,8 +44,8 @@ class Translator:
             raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq or a T5)")
         self.model = copy.deepcopy(model).eval() if model.training else model
         self.config = model.config
+        self.cache = check_cache(cache)
         self.plan = Plan(self.model, weights)
-        self.cache = cache
 
     def start(self, source: npt.ArrayLike, mask: Array | None) -> tuple[int, Engine]:
         """source (B, S), mask (B, S) -> B, and an engine that has read them, with a cache for each"""

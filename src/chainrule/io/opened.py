@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.autograd import Param
 from chainrule.autograd.stored import StoredParam
 from chainrule.errors import FormatError
 from chainrule.io.binary import let_go
@@ -40,7 +41,7 @@ class Opened(NamedTuple):
             model = type(self.model)(self.model.config)
         for name, array in model.arrays().items():
             array[...] = self.arrays[name]
-            let_go()  # of what is read twice as much would be in memory
+            let_go()  # of the pages of the file: they hold what the array holds now
         for _, param in model.named_parameters():
             param.version += 1
         return model.eval()
@@ -73,10 +74,24 @@ def lazy_arrays(model: Model) -> Arrays:
     """The arrays of a model by name; those that are in a file are read when they are used."""
     if not is_stored(model):
         return model.arrays()
-    stored: Any = {
-        name: Lazy(param.shape, partial(getattr, param, "array")) for name, param in model.named_parameters()
-    }
+    stored: Any = {name: OfParam(param) for name, param in model.named_parameters()}
     return stored | dict(model.named_buffers())
+
+
+class OfParam(Lazy):
+    """The values of a parameter, in the format in which its file has them."""
+
+    def __init__(self, param: Param) -> None:
+        super().__init__(param.shape, partial(getattr, param, "array"))
+        self.param = param
+
+    @property
+    def weight_format(self) -> str | None:
+        return self.param.stored_format if isinstance(self.param, StoredParam) else None
+
+    def blocks(self) -> Matrix | None:
+        stored = isinstance(self.param, StoredParam) and self.param.read_blocks
+        return stored() if stored else None
 
 
 def is_stored(model: Model) -> bool:
@@ -96,20 +111,20 @@ def _read_blocks(name: str, array: Lazy) -> Matrix | None:
     if (found := array.blocks()) is None:
         return None
     for half in set(found.dtype.names or ()) - {"q"}:
-        finite(name, found[half].astype(FLOAT32))
+        finite(name, found[half].astype(FLOAT32), "scales")
     found = found.view(np.uint8).view()
     weakref.finalize(found, let_go).atexit = False
     return found
 
 
-def finite(name: str, array: Matrix) -> Matrix:
+def finite(name: str, array: Matrix, what: str = "values") -> Matrix:
     """The array, if all of it is finite; its sum says so in one pass and without memory, unless it overflows"""
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum()
     if not np.isfinite(total) and not np.isfinite([array.min(), array.max()]).all():
         wrong = array.size - np.count_nonzero(np.isfinite(array))
         rule = "must be none: get the file again, or earlier weights of its training"
-        raise FormatError(f"{name}: {wrong:,} of {array.size:,} values are NaN or infinite ({rule})")
+        raise FormatError(f"{name}: {wrong:,} of {array.size:,} {what} are NaN or infinite ({rule})")
     return array
 
 

@@ -138,6 +138,8 @@ def _say_where(model: Model, path: str | os.PathLike[str]) -> None:
     for _, param in model.named_parameters():
         if isinstance(param, StoredParam) and param.read is not None:
             param.read = partial(told, param.read)
+            if param.read_blocks is not None:
+                param.read_blocks = partial(told, param.read_blocks)
 
 
 def load_vectors(path: str | os.PathLike[str]) -> tuple[list[str], npt.NDArray[Any]]:

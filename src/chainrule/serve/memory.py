@@ -35,7 +35,7 @@ def memory_of(
     return Memory(sum(each.weights for each in found), caches if limit is None else min(caches, limit))
 
 
-def shares(memory: int, model: LanguageModel, draft: LanguageModel) -> tuple[int, int]:
+def shares(memory: int, model: LanguageModel, draft: LanguageModel, cache: str = "fp32") -> tuple[int, int]:
     """Bytes for the caches of a model and of its draft: both hold the same number of tokens"""
-    ours, its = footprint(model).token, footprint(draft).token
+    ours, its = (footprint(each, cache=cache).token for each in (model, draft))
     return max(1, memory * ours // max(1, ours + its)), max(1, memory * its // max(1, ours + its))

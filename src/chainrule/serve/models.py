@@ -79,7 +79,7 @@ class Served:
             decoders = [each for each in (model, draft) if isinstance(each, LanguageModel)]
             ours = its = cache_memory
             if cache_memory is not None and len(decoders) == 2:
-                ours, its = shares(cache_memory, *decoders)
+                ours, its = shares(cache_memory, decoders[0], decoders[1], cache)
             if draft not in (None, LOOKUP) and not isinstance(draft, LanguageModel | NGram):
                 rule = "must be a language model with the same tokens"
                 raise ConfigError(f"serve: a draft that is {kind_of(draft)} ({rule})")

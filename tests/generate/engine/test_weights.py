@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import chainrule as cr
 from chainrule import native
+from chainrule.autograd.mode import backend
 from chainrule.autograd.stored import StoredParam
 from chainrule.errors import ChainruleError
 from chainrule.generate.engine.weights import (
@@ -160,3 +162,14 @@ def test_what_is_too_large_for_a_scale_in_fp16_is_refused(name: str) -> None:
     weight[35, 39] = -1e9
     with pytest.raises(ChainruleError, match=f"not finite, or too large, {name} cannot hold"):
         pack([weight], name)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_numpy_refuses_it_too(name: str) -> None:
+    model = cr.models.GPT(cr.models.GPTConfig(1, 2, 32, block_size=8, vocab_size=9))
+    model.h[0].mlp.c_fc.weight.array[3, 4] = 1e9
+    with (
+        backend("reference"),
+        pytest.raises(ChainruleError, match=f"not finite, or too large, {name} cannot hold"),
+    ):
+        cr.generate.Decoder(model, name).prefill([1, 2])

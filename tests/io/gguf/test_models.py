@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule import native
-from chainrule.errors import ChainruleError, ConfigError, FormatError
+from chainrule.errors import ChainruleError, CheckpointError, ConfigError, FormatError
 from chainrule.io import gguf, load
 from chainrule.io.gguf import file
 from chainrule.io.gguf.blocks import F32, Q4_0, Q4_1, Q8_0, Format
 from chainrule.io.gguf.models import FORMATS, open_file
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfig, make
 from chainrule.nn import LinearScaling, Llama3Scaling, frequencies
+from chainrule.runs.load import open_model
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer
 from tests.io.test_llama2c import tokenizer as pieces
 
@@ -317,7 +318,10 @@ def test_blocks_with_a_scale_that_is_not_finite_are_refused(tmp_path: Path) -> N
     block = bytes(tensors["blk.0.ffn_down.weight"].content[:34])
     (tmp_path / "y.gguf").write_bytes(content.replace(block, b"\x00\x7c" + block[2:], 1))
     model: Any = open_file(tmp_path / "y.gguf").to_decode()
-    with pytest.raises(FormatError, match=r"down_proj.weight: .* NaN or infinite"):
+    with pytest.raises(FormatError, match=r"down_proj.weight: 1 of \d+ scales are NaN or infinite"):
+        cr.generate.Decoder(model, "stored")
+    model = open_model(tmp_path / "y.gguf", to_decode=True).model
+    with pytest.raises(CheckpointError, match=r"y\.gguf: .*down_proj.weight: 1 of \d+ scales"):
         cr.generate.Decoder(model, "stored")
 
 

@@ -168,10 +168,12 @@ def run(decoder: Decoder, ids: np.ndarray) -> bytes:
     return decoder.prefill([ids[:150], ids[:3]]).tobytes() + decoder.step(ids[:2]).tobytes()
 
 
-@pytest.mark.parametrize("weights", FORMATS)
-def test_the_same_bits_for_any_number_of_threads(weights: str) -> None:
+@pytest.mark.parametrize(
+    ("weights", "cache"), [*((weights, "fp32") for weights in FORMATS), ("fp32", "bf16"), ("fp32", "int8")]
+)
+def test_the_same_bits_for_any_number_of_threads(weights: str, cache: str) -> None:
     for model in models():
-        decoder = Decoder(model, weights, batch=2)
+        decoder = Decoder(model, weights, batch=2, cache=cache)
         ids = np.random.default_rng(0).integers(65, size=150)
         native.set_threads(1)
         want = run(decoder, ids)

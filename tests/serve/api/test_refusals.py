@@ -36,6 +36,8 @@ CASES: list[tuple[type[Body], Any, str, str | None]] = [
     (CompletionRequest, {"prompt": [[3], [4, "x"]]}, 'prompt.1.1: "x" (must be a valid integer)', "prompt"),
     (CompletionRequest, {"stop": 5}, "stop: 5 (must be a string or a list of strings, none of them empty)", "stop"),
     (CompletionRequest, {"max_token": 5}, "max_token: no such field (did you mean max_tokens?)", "max_token"),
+    (EmbeddingRequest, {"input": "", "a\nb\0": 1}, r"a\nb\u0000: no such field (known are model, input, "
+     "encoding_format, dimensions, user)", r"a\nb\u0000"),
     (EmbeddingRequest, {}, "input: missing (must be given)", "input"),
     (ChatRequest, {"messages": []}, "messages: 0 of them (must be at least 1)", "messages"),
     (

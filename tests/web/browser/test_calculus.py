@@ -55,7 +55,7 @@ def test_the_program_is_shown_and_gives_the_same_numbers(page: Any) -> None:
     shown = page.locator('[data-variable="w1"] .backward').get_attribute("data-value")
     assert names["w1"].grad == float(shown) == 6.0
     page.keyboard.press("Escape")
-    assert page.locator("dialog").count() == 0
+    page.locator("dialog").wait_for(state="detached")
 
 
 def test_an_op_is_edited_and_its_numbers_are_the_librarys(page: Any, fits: Any) -> None:

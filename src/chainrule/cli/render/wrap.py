@@ -27,5 +27,13 @@ def entry(name: str, text: str, column: int, width: int) -> Iterator[str]:
     lines = paragraph(text, width - column)
     if beside and len(name) + 2 <= column and lines:
         name, lines = f"{name:<{column}}{lines[0]}", lines[1:]
-    yield name
+    yield from _folded(name, width)
     yield from (" " * column + line for line in lines)
+
+
+def _folded(name: str, width: int) -> Iterator[str]:
+    """A name that is too long for a line goes on below, after one of the choices that it lists."""
+    while len(name) > width and (cut := name.rfind("|", 0, width) + 1):
+        yield name[:cut]
+        name = " " * 6 + name[cut:]
+    yield name

@@ -21,7 +21,7 @@ from chainrule import native
 from chainrule.errors import CacheFull, ConfigError, DataError, ShapeError
 from chainrule.generate.engine.plan import Plan
 from chainrule.generate.engine.program import UNLIMITED
-from chainrule.generate.engine.weights import Floats
+from chainrule.generate.engine.weights import Floats, check_cache
 from chainrule.models import LanguageModel
 from chainrule.types import Ids
 
@@ -68,6 +68,7 @@ class Decoder:
                 raise ConfigError(f"Decoder: {name} is {value!r} (must be an integer, at least 1)")
         if not isinstance(model, LanguageModel):
             raise ConfigError(f"Decoder: got {type(model).__name__} (must be a language model)")
+        check_cache(cache)  # before all weights are packed
         plan = Plan(model, weights)
         self.context = plan.context
         """Tokens that a cache holds at most."""

@@ -1,6 +1,6 @@
 """The memory that decoding takes, by formula: of weights in a format, and of what is remembered of each token.
 
-matrix (out, in)    ⌈out / 32⌉ · 32 · ⌈in / 32⌉ · 32 · bits / 8        bits 32, 16, 8.5 or 4.5
+matrix (out, in)    ⌈out / 32⌉ · 32 · ⌈in / 32⌉ · 32 · bits / 8        bits 32, 16, 8.5, 5 or 4.5
 cache of a token    4 · heads · (D + ⌈D / 32⌉ · 32) in each layer      keys and values of its key/value heads; in bf16
                     half of it, in int8 a quarter and 4 · heads · (1 + ⌈D / 32⌉) for scales
 

@@ -91,9 +91,11 @@ class Plan:
     def _interpreted(self) -> Interpreter:
         def kept(weight: Floats) -> Floats:
             format = format_of((weight,), self.weights)
-            if format != "fp32" and not np.isfinite(weight).all():
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = np.array(rounded(weight, format))
+            if format != "fp32" and not np.isfinite(found).all():
                 raise not_finite(format)
-            return np.array(rounded(weight, format))
+            return found
 
         return Interpreter(self.graph, kept)
 

@@ -22,6 +22,7 @@ def attach_tuned(model: Model, values: Mapping[str, Array]) -> None:
         if isinstance(layer, TokenRows):
             table: Any = layer.base.weight
             table.read = partial(_with_rows, table.read, layer)
+            table.format = table.read_blocks = None  # in the file are the rows as they were
 
 
 def _with_rows(read: Callable[[], Array], layer: TokenRows) -> Array:

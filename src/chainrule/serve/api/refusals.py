@@ -58,7 +58,7 @@ class Wrong:
 
     @property
     def name(self) -> str:
-        return ".".join(map(str, self.place))[:200]
+        return ".".join(map(named, self.place))[:200]
 
 
 def refusal(kind: type[BaseModel], body: bytes, error: ValidationError) -> ApiError:
@@ -71,11 +71,11 @@ def refusal(kind: type[BaseModel], body: bytes, error: ValidationError) -> ApiEr
         return refused(f"body: {shown(given)} (must be a JSON object)")
     of_field = [Wrong.of(each, given) for each in found if each["loc"][0] == found[0]["loc"][0]]
     best = max(of_field, key=lambda wrong: wrong.progress)  # the first of equals
-    param, what = str(best.place[0]), best.about["type"]
+    param, what = named(best.place[0]), best.about["type"]
     fields = _model(kind, best.place[:-1]).model_fields
     if what == "extra_forbidden":
         known = [field.alias or name for name, field in fields.items()]
-        hint = did_you_mean(str(best.place[-1]), known) or f"known are {', '.join(known)}"
+        hint = did_you_mean(named(best.place[-1]), known) or f"known are {', '.join(known)}"
         return refused(f"{best.name}: no such field ({hint})", param, "unknown_parameter")
     if what == "missing":
         return refused(f"{best.name}: missing (must be given)", param, "missing_required_parameter")
@@ -83,6 +83,16 @@ def refusal(kind: type[BaseModel], body: bytes, error: ValidationError) -> ApiEr
     rule = _rule(best.about, fields.get(str(best.place[-1])), unclear)
     value = f"{len(best.value):,} of them" if what in LENGTHS else shown(best.value)
     return refused(f"{best.name}: {value} ({rule})", param)
+
+
+def named(part: int | str) -> str:
+    """A part of a place on one line, however a client spelled it
+
+    >>> from chainrule.serve.api.refusals import named
+    >>> named("stop"), named(3), named("a\\nb")
+    ('stop', '3', 'a\\\\nb')
+    """
+    return json.dumps(str(part)[:SHOWN], ensure_ascii=False)[1:-1]
 
 
 def shown(value: Any) -> str:

@@ -98,7 +98,7 @@ class Batcher:
         self._admit()
         if pieces := self._pieces():
             self._read(list(pieces), list(pieces.values()))
-        self.pages = self.caches.pages
+        self._count_pages()
 
     def fail(self, error: Exception) -> None:
         """End everything."""
@@ -109,8 +109,12 @@ class Batcher:
                 jobs.append(slot.job)
                 slot.job = None
             self._forget(slot)
+        self._count_pages()
         for job in jobs:
             job.tell(Update(error=error))
+
+    def _count_pages(self) -> None:
+        self.pages = self.caches.pages + (self.drafter.pages if self.drafter else 0)
 
     def _admit(self) -> None:
         """Let cancelled jobs leave, and give free slots to those whose turn it is."""

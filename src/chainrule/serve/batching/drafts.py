@@ -25,12 +25,18 @@ LONGEST, SHORTEST = 4, 2  # tokens at the end of a text that are looked up in it
 class Drafter(Protocol):
     """Guesses what follows texts."""
 
+    @property
+    def pages(self) -> int:
+        """Of the KV cache of a draft that are in use."""
+
     def guess(self, texts: Sequence[tuple[int, Job]]) -> list[list[int]]:
         """(slot, job) of each -> tokens that may follow; no more than the job may write after its next one"""
 
 
 class NgramLookup:
     """What followed the last few tokens when they occurred before, in the prompt or the text."""
+
+    pages = 0
 
     def __init__(self, guesses: int = GUESSES) -> None:
         self.guesses = guesses
@@ -67,6 +73,10 @@ class DraftModel:
         self.guesses = guesses
         self.seen = [array("i") for _ in range(caches.slots)]
         """What each of its caches holds."""
+
+    @property
+    def pages(self) -> int:
+        return self.caches.pages
 
     def guess(self, texts: Sequence[tuple[int, Job]]) -> list[list[int]]:
         """Of texts that it has not read yet it reads some more, and guesses in a later step."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -228,8 +229,12 @@ def create_app(
         yield
         await asyncio.to_thread(server.worker.close)
 
+    @cache
+    def description() -> bytes:
+        return dumped(document(ROUTES))
+
     async def describe(request: Request) -> Response:
-        return await asyncio.to_thread(lambda: answered(document(ROUTES)))
+        return Response(await asyncio.to_thread(description), media_type="application/json")
 
     async def refuse(request: Request, error: Exception) -> Response:
         return error_response(error)
