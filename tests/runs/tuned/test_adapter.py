@@ -336,3 +336,23 @@ def test_a_prefix_that_took_no_positions_is_refused(folder: Path, monkeypatch: p
     del about["chainrule"]  # as PEFT writes it, whose prefix always took the first positions
     (alone / "adapter_config.json").write_text(json.dumps(about))
     assert open_model(alone).model.context == 14
+
+
+def test_a_resumed_run_has_the_weights_of_its_base_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, bases = tune(folder, "once", LoRA(rank=2), max_steps=2), []
+    run.train()
+    opened = adapter.open_base
+
+    def open_base(*args: Any, **options: Any) -> Any:
+        bases.append(opened(*args, **options))
+        return bases[-1]
+
+    monkeypatch.setattr(adapter, "open_base", open_base)
+    loaded, (_, base, _) = cr.load(folder / "once")[0], bases[0]
+    theirs = base.arrays()
+    for name, param in loaded.named_parameters():
+        if "lora_" not in name:
+            assert param.array is theirs[base_name(name)], name
+    np.testing.assert_array_equal(loaded.eval()(IDS).numpy(), run.model.eval()(IDS).numpy())

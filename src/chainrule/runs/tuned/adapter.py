@@ -156,6 +156,7 @@ def build(
     _check_positions(model, method, about, folder)
     own, tables = peft.from_files(model, method, arrays), _tables(model)
     values: dict[str, Array] = {}
+    params, given_up = dict(model.named_parameters()), {id(array): array for array in there.values()}
     for name, array in model.arrays().items():
         shape = array.shape
         value = own.pop(name, None)
@@ -176,6 +177,12 @@ def build(
             values[name] = (
                 value if array.shape == shape else later(partial(longer, shape[0]), value, shape=shape)
             )
+        elif (
+            name in params
+            and _can_take(value, params[name].array)
+            and given_up.pop(id(value), None) is not None
+        ):
+            params[name].array = value  # of the base, which nobody else has: a copy would be for nothing
         else:
             array[...] = value
     if own:
@@ -188,6 +195,12 @@ def build(
         if isinstance(layer, TokenRows) and not in_files:
             layer.table()
     return model.eval(), method, base
+
+
+def _can_take(value: Any, array: Array) -> bool:
+    """A parameter can have this array in place of its own."""
+    plain = isinstance(value, np.ndarray) and value.flags.writeable and value.flags.c_contiguous
+    return plain and value.dtype == array.dtype and value.shape == array.shape
 
 
 def open_base(
