@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ChainruleWarning
+from chainrule.models.tuning import LoRA, Prefix, Prompt
 from chainrule.tasks import memory
 from chainrule.train import TrainConfig
 
@@ -38,6 +40,24 @@ def test_windows_that_are_made_shorter_are_told(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memory, "memory", lambda: 2 * needed - 2)
     with pytest.warns(ChainruleWarning, match="rows of 256 tokens instead of 512"):
         assert memory.longest_window(CONFIG, TRAINING, 1000) == 256  # the context is the most
+
+
+def test_windows_of_no_text_and_beside_a_prefix() -> None:
+    assert [memory.longest_window(CONFIG, TRAINING, wanted) for wanted in (-1, 0, 1)] == [1, 1, 1]
+    for method, context in ((Prefix(length=12), 500), (Prompt(length=12), 500), (LoRA(rank=2), 512)):
+        with memory.counted_with(method):
+            assert memory.context_of(CONFIG) == memory.longest_window(CONFIG, TRAINING, 1000) == context
+    assert memory.context_of(CONFIG) == 512
+
+
+def test_recomputing_a_block_more_keeps_its_input_and_all_that_learns() -> None:
+    training = replace(TRAINING, recompute=True)
+    two, three = (memory.step_bytes(replace(CONFIG, n_layer=n), training) for n in (2, 3))
+    block = cr.models.GPT.abstract(CONFIG).h[0].count()
+    assert three - two == 4 * (4 * block + 4 * 512 * 32)  # weights, gradients, two moments; (B, T, C)
+    assert two < memory.step_bytes(CONFIG, TRAINING)
+    with memory.counted_with(LoRA(rank=2, targets=("h.1.attn.c_proj",))):  # a layer by its number
+        assert memory.step_bytes(CONFIG, training) < two
 
 
 @pytest.fixture(scope="module")
