@@ -71,6 +71,13 @@ def test_other_pages_cannot_change_anything(client: TestClient) -> None:
     assert client.delete("/api/jobs/1", headers=mine).status_code == 400
 
 
+def test_a_body_that_is_too_large_is_not_read(client: TestClient) -> None:
+    plain = {"Content-Type": "application/json"}
+    for content in (b" " * 4_000_001, iter([b"{}"])):  # the second one does not say its size
+        answer = client.post("/api/scaling/fit", content=content, headers=plain)
+        assert answer.status_code == 403 and "at most 4,000,000 bytes" in answer.json()["error"]
+
+
 def test_an_unexpected_error_is_one_line(tmp_path: Path) -> None:
     app = create_app(tmp_path)
 

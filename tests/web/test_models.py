@@ -61,3 +61,9 @@ def test_refusals(folder: Path, name: str, step: int | None, said: str) -> None:
 
 def test_the_page_gets_the_list(ask: Any) -> None:
     assert ask("/api/models") == []
+
+
+def test_beside_a_single_model_only_its_neighbors_are_listed(runs: Path) -> None:
+    for deep, names in ((False, {"one"}), (True, {"one", "group/two"})):
+        found = Runs(runs, deep)
+        assert set(found.names()) == {each["name"] for each in Models(found).listed()} == names

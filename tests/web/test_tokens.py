@@ -32,7 +32,7 @@ def test_every_kind_of_tokenizer_that_can_be_learned_is_there() -> None:
 
     ours = [cls for cls in _subclasses(cr.text.Tokenizer) if cls.__module__.startswith("chainrule.")]
     learned = {cls for cls in ours if hasattr(cls, "train")}
-    assert {type(each) for each in tokens.trained(600).values()} == learned
+    assert {type(tokens.trained(name, 600)) for name, _, _ in tokens.KINDS} == learned
 
 
 def test_a_plain_text_comes_back_whole(ask: Any) -> None:
@@ -66,6 +66,7 @@ def test_merges_are_those_of_training(ask: Any) -> None:
     [
         ("pieces", {"text": "a", "size": 10}, "size is 10 (must be from 300 to 8000)"),
         ("pieces", {"text": "a", "size": "x"}, "size: "),
+        ("mask", {"text": "assistant: a", "size": 9}, "size is 9 (must be from 300 to 8000)"),
         ("pieces", {"text": "a" * 4001}, "4,001 characters (at most 4,000 are shown)"),
         ("merges", {"text": "  "}, "no words to merge"),
     ],

@@ -30,9 +30,9 @@ VIEWS = (  # each with what is below it
 )  # fmt: skip
 
 
-def create_app(folder: Path = Path("runs")) -> FastAPI:
-    """The Studio on a directory of runs; `GET /health` answers when it is ready."""
-    jobs, runs, trainings = Jobs(), Runs(folder), Trainings(folder)
+def create_app(folder: Path = Path("runs"), deep: bool = True) -> FastAPI:
+    """The Studio on a directory of runs, and unless not `deep` all below it; `GET /health` answers when it is ready."""
+    jobs, runs, trainings = Jobs(), Runs(folder, deep), Trainings(folder)
     models = Models(runs)
 
     @asynccontextmanager

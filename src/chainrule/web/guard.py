@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chainrule.serve.http.gate import SECURITY, host_name
 
+LARGEST = 4_000_000  # bytes of a request: the longest table, with every character escaped
 LOCAL = ("127.0.0.1", "localhost", "::1")
 HEADERS = {**SECURITY, "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-cache"}
 
@@ -49,4 +50,7 @@ def _refusal(request: Request) -> str:
         return f"origin {origin[:60]!r}: another page (must be the Studio's own)"
     if not request.headers.get("content-type", "").startswith("application/json"):
         return "content type: must be application/json"
+    size = request.headers.get("content-length", "0")
+    if "transfer-encoding" in request.headers or not size.isdecimal() or int(size) > LARGEST:
+        return f"request of {size[:20]} bytes: must say its size, at most {LARGEST:,} bytes"
     return ""

@@ -35,7 +35,7 @@ class Loaded:
     model: Any = None
     tokenizer: Any = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-    known: dict[str, Any] = field(default_factory=dict)
+    known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What was computed of it and does not change."""
 
     def read(self) -> None:
@@ -66,7 +66,7 @@ class Models:
     def imported(self) -> list[tuple[str, str]]:
         """Models of other programs below the directory, and what their files call their family."""
         found = []
-        for file in (file for pattern in FORMATS for file in self.runs.folder.rglob(pattern)):
+        for file in (file for pattern in FORMATS for file in self.runs.files(pattern)):
             path = file.parent if file.suffix == ".json" else file
             if path == self.runs.folder or not RunFolder(path).is_model:
                 continue

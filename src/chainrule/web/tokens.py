@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -11,7 +11,8 @@ from chainrule.errors import ChainruleError, ConfigError
 from chainrule.tasks.mask_view import mask_view
 from chainrule.text import Tokenizer
 from chainrule.text.chat.formats import ROLES
-from chainrule.web.jobs import Tell
+from chainrule.web.jobs import Tell, silent
+from chainrule.web.kept import Kept
 
 # What is shown: its name, what it is, and the call that learns it from a corpus.
 KINDS: tuple[tuple[str, str, str], ...] = (
@@ -27,6 +28,15 @@ KINDS: tuple[tuple[str, str, str], ...] = (
         "LowercaseWordTokenizer.train(corpus, max_size=size)",
     ),
 )
+LEARN: dict[str, Callable[[str, int], Tokenizer]] = {
+    "Characters": lambda corpus, size: text.CharTokenizer.train(corpus),
+    "Byte pairs": text.BPETokenizer.train,
+    "Unigram": text.UnigramTokenizer.train,
+    "Word pieces": text.WordPieceTokenizer.train,
+    "Textbook BPE": text.TextbookBPETokenizer.train,
+    "Words": text.WordTokenizer.train,
+    "Lowercase words": lambda corpus, size: text.LowercaseWordTokenizer.train(corpus, max_size=size),
+}
 CORPUS = data.corpora.DEFAULT
 SIZES = (300, 8000)
 LONGEST = 4000  # characters that are shown in pieces
@@ -40,29 +50,22 @@ assistant: It is Rome."""
 EXAMPLE = "The unhappiest tokenizers can't spell naïve words 😀, but print(x[42]) is easy."
 
 
-@lru_cache(maxsize=32)
-def trained(size: int) -> dict[str, Tokenizer]:
-    """Every tokenizer, learned from the default corpus."""
-    corpus = data.load(CORPUS).text
-    return {
-        "Characters": text.CharTokenizer.train(corpus),
-        "Byte pairs": text.BPETokenizer.train(corpus, size),
-        "Unigram": text.UnigramTokenizer.train(corpus, size),
-        "Word pieces": text.WordPieceTokenizer.train(corpus, size),
-        "Textbook BPE": text.TextbookBPETokenizer.train(corpus, size),
-        "Words": text.WordTokenizer.train(corpus, size),
-        "Lowercase words": text.LowercaseWordTokenizer.train(corpus, max_size=size),
-    }
+_TRAINED: Kept[Tokenizer] = Kept(200)
+
+
+def trained(name: str, size: int, tell: Tell = silent) -> Tokenizer:
+    """A tokenizer of KINDS, learned from the default corpus."""
+    return _TRAINED.of((name, size), lambda: LEARN[name](data.load(CORPUS).text, size), tell)
 
 
 def pieces(given: str, size: int, tell: Tell) -> dict[str, Any]:
     """A text in the pieces of every tokenizer with a vocabulary of `size` (characters and words have their own)."""
-    low, high = SIZES
-    if not low <= size <= high:
-        raise ConfigError(f"tokens: size is {size} (must be from {low} to {high})")
+    _check_size(size)
     _check_length(given, LONGEST)
-    tell("learning the tokenizers", None)
-    made = trained(size)
+    made = {}
+    for i, (name, _, _) in enumerate(KINDS):
+        tell(f"learning: {name.lower()}", i / len(KINDS))
+        made[name] = trained(name, size, tell)
     return {
         "corpus": CORPUS,
         "text": given,
@@ -108,12 +111,13 @@ def merges(given: str, tell: Tell) -> dict[str, Any]:
 
 def masked(given: str, size: int, window: int | None, tell: Tell) -> dict[str, Any]:
     """A conversation as a training reads it: which tokens are learned, and why."""
+    _check_size(size)
     _check_length(given, LONGEST)
     if window is not None and not 1 <= window <= LONGEST:
         raise ConfigError(f"tokens: window is {window} (must be from 1 to {LONGEST:,})")
     turns = conversation(given)
     tell("learning the tokenizer", None)
-    tokenizer = trained(size)["Byte pairs"]
+    tokenizer = trained("Byte pairs", size, tell)
     view = mask_view(tokenizer, [data.Conversation(tuple(turns))], window)
     shown = view[0]
     return {
@@ -172,6 +176,12 @@ def _shown(tokenizer: Tokenizer, given: str) -> dict[str, Any]:
         "decoded": back,
         "per_token": len(given) / len(ids) if ids else None,
     }
+
+
+def _check_size(size: int) -> None:
+    low, high = SIZES
+    if not low <= size <= high:
+        raise ConfigError(f"tokens: size is {size} (must be from {low} to {high})")
 
 
 def _check_length(given: str, most: int) -> None:

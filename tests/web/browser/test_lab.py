@@ -108,15 +108,37 @@ def test_alignment(page: Any, fits: Any) -> None:
     page.wait_for_selector('[data-trained="DPO"]')
     end = distances(world, "DPO", 0.5, 20, 20)[-1][1]
     assert value(page, "[data-trained]", "data-distance") == end
+    page.wait_for_url("**trained=DPO")
+    page.reload()
+    page.wait_for_selector('[data-trained="DPO"]')
     page.locator('[aria-label="β"]').focus()
     page.keyboard.press("End")
-    page.wait_for_url("**beta=5.01**")
-    page.wait_for_selector(".error >> text=must be from 0.05 to 5")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_url("**beta=4.47**")
+    page.wait_for_url("**beta=5&**")
+    page.wait_for_selector(f'[data-fact="reward"][data-value="{world.reward(world.optimum(5.0))}"]')
+    assert page.locator("[data-trained]").count() == 0  # it was trained for another β
+    page.keyboard.press("Home")
+    page.wait_for_url("**beta=0.05&**")
+    page.wait_for_selector(f'[data-fact="reward"][data-value="{world.reward(world.optimum(0.05))}"]')
     idle(page)
     assert page.locator(".error").count() == 0
     fits()
+
+
+def test_the_last_question_wins(page: Any) -> None:
+    page.goto("/alignment?beta=0.5")
+    page.wait_for_selector('[data-fact="reward"]')
+    held: list[Any] = []
+    page.route("**/api/alignment?*beta=5", lambda route: held.append(route))
+    page.locator('[aria-label="β"]').focus()
+    with page.expect_request("**/api/alignment?*beta=5"):
+        page.keyboard.press("End")
+    page.keyboard.press("Home")
+    best = small_world().reward(small_world().optimum(0.05))
+    page.wait_for_selector(f'[data-fact="reward"][data-value="{best}"]')
+    with page.expect_response("**/api/alignment?*beta=5"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    assert value(page, '[data-fact="reward"]') == best
 
 
 def test_scaling(page: Any, fits: Any) -> None:
@@ -128,6 +150,10 @@ def test_scaling(page: Any, fits: Any) -> None:
     page.select_option('[aria-label="Law"]', "power")
     page.wait_for_selector("[data-prediction]")
     fits()
+    page.select_option("select >> nth=0", "own")
+    page.wait_for_selector("textarea")
+    page.click("text=Copy link")
+    page.wait_for_selector("#toast.on >> text=No link and no file holds your own table")
     page.click("text=Plan a budget")
     page.wait_for_selector('[data-option="law"]')
     advice = advise(1e18)

@@ -52,6 +52,19 @@ def test_the_theme_is_kept(page: Any) -> None:
     assert page.evaluate(shade) == light
 
 
+def test_a_view_that_is_left_while_it_computes_stays_left(page: Any) -> None:
+    held: list[Any] = []
+    page.route("**/api/microscope/view?*", lambda route: held.append(route))
+    with page.expect_request("**/api/microscope/view?*"):
+        page.goto("/microscope?run=one&text=fox")
+    page.locator('#nav a[href="/scaling"]').click()
+    page.wait_for_selector('[data-estimate="a"]')
+    with page.expect_response("**/api/microscope/view?*"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    assert page.url.endswith("/scaling?form=isoflop&within=4")
+
+
 def test_back_returns_to_the_view_before(page: Any) -> None:
     page.goto("/calculus/ops")
     page.locator('a[href="/calculus/ops/tanh"]').click()

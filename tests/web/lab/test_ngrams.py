@@ -69,7 +69,11 @@ def test_smoothing_makes_the_loss_on_new_words_finite(ask: Any) -> None:
         ({"source": "own", "own": "ab", "order": 3, "before": "z"}, "letter 'z' (must be one of .ab)"),
         ({"method": "magic"}, "method 'magic'"),
         ({"method": "add", "s": -1}, "s is -1"),
-        ({"source": "own", "own": "a" * 20_001}, "20,001 characters"),
+        ({"source": "own", "own": "ä" * 2_001}, "12,006 bytes of words in an address (at most 12,000)"),
+        (
+            {"source": "own", "own": "".join(map(chr, range(200, 351)))},
+            "151 different characters (at most 150)",
+        ),
     ],
 )
 def test_refusals(ask: Any, asked: dict[str, Any], said: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chainrule.scaling.advice import advise
+from chainrule.scaling.laws.published import CHINCHILLA_REFITTED
 from chainrule.web.lab.scaling import BUILT_IN
 
 ROOT = Path(__file__).parents[3]
@@ -36,6 +37,19 @@ def test_the_valleys_are_those_of_the_docs(ask: Any) -> None:
     assert found["a"]["value"] == pytest.approx(0.61, abs=0.01)
 
 
+def test_the_program_of_ones_own_table_holds_it(
+    ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"loss": "loss", "params": "params", "tokens": "tokens"}
+    found = ask(
+        "/api/scaling/fit", {"table": TABLE, "columns": columns, "form": "power", "quantity": "flops"}
+    )
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(found["python"], names)
+    assert found["alpha"] == names["report"].estimates["alpha"]._asdict()
+
+
 def test_a_table_of_ones_own(ask: Any) -> None:
     columns = {"loss": "loss", "params": "params", "tokens": "tokens"}
     asked = {"table": TABLE, "columns": columns, "form": "power", "quantity": "flops"}
@@ -57,6 +71,10 @@ def test_a_plan_is_the_advice_of_the_library(ask: Any) -> None:
     assert sizes["smaller"] == tuple(advice.limited["smaller"]) and sizes["serving"] == tuple(
         advice.serving or ()
     )
+    for each in found["options"]:
+        once = each["name"] != "epochs"  # the law is one of text that is read once
+        assert each["loss"] == (CHINCHILLA_REFITTED(each["params"], each["tokens"]).item() if once else None)
+        assert each["unknown"] == (None if once else "the law does not cover repeated text")
     names: dict[str, Any] = {}
     exec(found["python"], names)
     assert names["advice"] == advice
@@ -70,6 +88,7 @@ def test_a_plan_is_the_advice_of_the_library(ask: Any) -> None:
         ("fit", {"columns": 3}, "must have a form"),
         ("fit", {"table": "x" * 400_001}, "400,001 characters"),
         ("fit", {"within": "wide"}, "within is 'wide'"),
+        ("predict", {"table": "x" * 400_001, "sizes": {"params": 1}}, "400,001 characters"),
         ("predict", {"form": "power", "sizes": {"flops": -1}}, "sizes must be positive"),
     ],
 )

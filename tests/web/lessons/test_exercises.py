@@ -183,6 +183,18 @@ def test_long_and_missing_replies_are_refused(ask: Any) -> None:
     assert "no exercise 9" in ask("/api/lessons/vectors/check", status=400, reply="1", exercise=9)["error"]
 
 
+@pytest.mark.parametrize("reply", ["2*pi", "2π", "π * 2", "6.283"])
+def test_pi_is_known(reply: str) -> None:
+    assert made(answer="6.283185").judge(reply)["right"]
+    assert made(answer="2 * pi").judge(reply)["right"]
+
+
+@pytest.mark.parametrize("line", ["answer: 1\nwithin: abc", "answer: open(1)", "answer: 2 +"])
+def test_a_field_that_cannot_be_read_names_the_file(line: str) -> None:
+    with pytest.raises(cr.ConfigError, match=r"lesson\.md: (within|answer)"):
+        Exercise.read(f"ask: a\n{line}", Path("lesson.md"))
+
+
 def test_a_field_twice_is_refused() -> None:
     with pytest.raises(cr.ConfigError, match="exercise has"):
         Exercise.read("ask: a\nask: b\nanswer: 1", Path("lesson.md"))

@@ -80,3 +80,18 @@ def test_patches_and_pushes_in_other_families(get: Any, family: str) -> None:
 )
 def test_refusals(get: Any, edits: str, said: str) -> None:
     assert said in get("view", status=400, run="gpt", text=SENTENCE, edits=edits)["error"]
+
+
+def test_gates_are_seen_with_the_edits(get: Any) -> None:
+    blocks = [
+        block["name"] for block in get("view", run="lstm", text=SENTENCE)["blocks"] if block["recurrent"]
+    ]
+    push = json.dumps([{"kind": "steer", "block": blocks[0], "towards": "fox", "away": "dog", "scale": 3}])
+    plain = get("gates", run="lstm", text=SENTENCE, block=blocks[-1])
+    assert get("gates", run="lstm", text=SENTENCE, block=blocks[-1], edits=push) != plain
+
+
+def test_a_push_beyond_all_numbers_is_refused(get: Any) -> None:
+    push = json.dumps([{"kind": "steer", "block": "h.0", "towards": "fox", "away": "dog", "scale": 1e38}])
+    said = get("view", run="gpt", text=SENTENCE, edits=push, status=400)["error"]
+    assert said == "microscope: predictions are not finite (take back the last change)"

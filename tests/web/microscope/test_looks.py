@@ -133,3 +133,9 @@ def test_the_value_of_every_node(get: Any, family: str) -> None:
 )
 def test_refusals(get: Any, part: str, params: dict[str, Any], said: str) -> None:
     assert said in get(part, status=400, **{"run": "gpt"} | params)["error"]
+
+
+def test_a_text_and_a_target_are_two_things(get: Any) -> None:
+    pairs = (("fox dog", "the"), ("fox", "dog the"))  # joined they read the same
+    long, short = (get("view", run="seq2seq", target=target, text=text)["tokens"] for target, text in pairs)
+    assert len(long) > len(short)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,14 @@ def test_a_step_is_that_of_the_library(ask: Any, runs: Path) -> None:
     array = ask("/api/runs/one/replay-array", step=7, array=name)
     assert found["arrays"][name] == array["shape"]
     assert np.array_equal(arrays(array["values"]), expected.arrays()[name])
+
+
+def test_another_run_of_the_same_name_is_replayed_anew(ask: Any, runs: Path) -> None:
+    before = ask("/api/runs/one/replay", step=7)["loss"]
+    shutil.rmtree(runs / "one")
+    shutil.copytree(runs / "group" / "two", runs / "one")
+    found = ask("/api/runs/one/replay", step=7)["loss"]
+    assert found == cr.runs.replay(runs / "group" / "two", 7).loss != before
 
 
 def test_refusals(ask: Any, runs: Path) -> None:

@@ -53,7 +53,7 @@ class Command:
             if self.open:
                 Timer(0.1, webbrowser.open, (address,)).start()
 
-        serve(create_app(folder), bound, ready, DRAIN)
+        serve(create_app(folder, deep=not path), bound, ready, DRAIN)
 
 
 def place(folder: Path) -> tuple[Path, str]:

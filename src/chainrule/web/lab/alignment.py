@@ -22,6 +22,11 @@ POINTS = 30  # of a curve of distances
 SEEDS = 1000
 
 
+def choices() -> dict[str, Any]:
+    """What can be asked for."""
+    return {"betas": BETAS, "steps": STEPS, "worlds": SEEDS, "methods": list(METHODS)}
+
+
 @lru_cache(maxsize=8)
 def world_of(seed: int) -> World:
     """The world of the lessons, or another one."""
@@ -46,7 +51,6 @@ def shown(seed: int, beta: float) -> dict[str, Any]:
         "distance": world.distance(reference, best),
         "frontier": [{"beta": b, "kl": kl, "reward": r} for b, kl, r in world.frontier(FRONTIER)],
         "best_of_n": [{"n": n, **point(world, best_of_n(world, n))} for n in DRAWN],
-        "methods": list(METHODS),
         "python": _program(seed, beta),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from chainrule.models.registry import ALL, WORD_VECTORS
 from chainrule.nn.positions import sinusoidal, wavelengths
 from chainrule.runs.records import environment
 from chainrule.web.jobs import Tell
+from chainrule.web.kept import Kept
 from chainrule.web.microscope.looks import packed
 from chainrule.web.models import Loaded, Models
 
@@ -28,18 +28,25 @@ POSITIONS = 256  # that are shown of a table of positions
 NEIGHBORS = 10
 WORDS = ("string", "list", "module", "the", "e", "a")  # the first that is known is shown
 LENGTHS, SIZES = (2, 512), (2, 256)
+LARGEST_BASE = 1e9
 
 
-@cache
-def built_in() -> WordVectors:
+_LEARNED: Kept[WordVectors] = Kept(1)
+
+
+def built_in(tell: Tell) -> WordVectors:
     """word2vec, learned here and now from the default corpus."""
+    return _LEARNED.of("built in", lambda: _learn(tell), tell)
+
+
+def _learn(tell: Tell) -> WordVectors:
     task = cr.tasks.WordVectorsTask.of(cr.data.load("pydoc"))
     with cr.random.seeded(0):
         model = cr.models.SkipGram(cr.models.Word2VecConfig(task.tokenizer.vocab_size, **SETTINGS))
     step = cr.train.WordVectorStep(model, task.ids, cr.train.WordTrainConfig(epochs=EPOCHS))
     for epoch in range(EPOCHS):
         for _ in step.read(epoch):
-            pass
+            tell("learning vectors from Python's help", epoch / EPOCHS)
     return WordVectors(*task.vectors(model))
 
 
@@ -64,9 +71,9 @@ def of_run(models: Models, name: str, step: int | None, tell: Tell) -> tuple[Wor
         "vectors, positions = tables(Loaded(path, *cr.load(path)))",
     ]
     with models.at((name, step)) as (loaded,):
-        if "vectors" not in loaded.known:
-            loaded.known["vectors"] = tables(loaded)
-        return *loaded.known["vectors"], program
+        if ("vectors",) not in loaded.known:
+            loaded.known[("vectors",)] = tables(loaded)
+        return *loaded.known[("vectors",)], program
 
 
 def tables(loaded: Loaded) -> tuple[WordVectors, Any]:
@@ -121,6 +128,8 @@ def encoded(n: int, d: int, base: float) -> dict[str, Any]:
     for name, value, (low, high) in (("n", n, LENGTHS), ("d", d, SIZES)):
         if not low <= value <= high:
             raise ConfigError(f"positions: {name} is {value} (must be from {low} to {high})")
+    if not 1 <= base <= LARGEST_BASE:
+        raise ConfigError(f"positions: base is {base:g} (must be from 1 to {LARGEST_BASE:g})")
     table = sinusoidal(n, d, base)
     return {
         "table": packed(table),

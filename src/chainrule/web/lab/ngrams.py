@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -28,7 +29,8 @@ METHODS = {
     "kneser-ney": "Kneser-Ney",
 }
 ORDERS = (1, 5)
-LONGEST = 20_000  # characters of own words
+LONGEST = 12_000  # bytes of own words in an address, which hold them
+LETTERS = 150  # different ones: the table has a row and a column for each
 EXAMPLE = "emma\nolivia\nava\nisabella\nsophia\nmia\namelia\nella\nlena\nanna"
 SAMPLES = 12
 FINDS = {
@@ -40,8 +42,10 @@ FINDS = {
 def words_of(source: str, own: str) -> list[str]:
     """The words that are counted, each once."""
     if source == "own":
-        if len(own) > LONGEST:
-            raise ConfigError(f"n-grams: {len(own):,} characters (at most {LONGEST:,})")
+        if (size := len(quote(own))) > LONGEST:
+            raise ConfigError(f"n-grams: {size:,} bytes of words in an address (at most {LONGEST:,})")
+        if (letters := len(set(own) - set("\n"))) > LETTERS:
+            raise ConfigError(f"n-grams: {letters} different characters (at most {LETTERS})")
         found = [line.strip() for line in own.splitlines() if line.strip()]
         if not found:
             raise ConfigError("n-grams: no words (write some, one per line)")

@@ -18,6 +18,7 @@ from chainrule.scaling.fits.report import FORMS, Report, fit
 from chainrule.scaling.fits.table import QUANTITIES, Runs
 from chainrule.scaling.laws.published import CHINCHILLA_REFITTED
 from chainrule.web.jobs import Tell
+from chainrule.web.kept import Kept
 
 BUILT_IN = Path(scaling.__file__).parent / "isoflop_runs.csv"
 COLUMNS = {"loss": "loss", "params": "params", "tokens": "tokens"}
@@ -32,6 +33,7 @@ ABOUT = {
     "floor": "a power law above a floor",
     "envelope": "the runs that none of less compute beats",
 }
+REPEATED = "the law does not cover repeated text"
 DECADES = (8.0, 27.0)  # of compute that is planned
 
 
@@ -42,6 +44,7 @@ def choices() -> dict[str, Any]:
         "forms": forms,
         "quantities": QUANTITIES,
         "decades": DECADES,
+        "longest": LONGEST,
         "table": BUILT_IN.read_text("utf-8"),
     }
 
@@ -50,12 +53,10 @@ def fitted(
     text: str | None, columns: dict[str, str], form: str, quantity: str, within: float | None, tell: Tell
 ) -> dict[str, Any]:
     """A law with the runs it was fitted to; without a text those of our own study."""
-    key = tuple(sorted((columns or COLUMNS).items()))
-    if text is not None and len(text) > LONGEST:
-        raise ConfigError(f"scaling: a table of {len(text):,} characters (at most {LONGEST:,})")
+    key = _key(text, columns)
     tell("fitting", None)
     runs = _read(text, key, within if form == "isoflop" else None)
-    report = _fit(text, key, form, quantity, within if form == "isoflop" else None)
+    report = _fit(text, key, form, quantity, within if form == "isoflop" else None, tell)
     found = {name: value for name, value in report.to_dict().items() if name not in ("draws", "points")}
     rows = {name: getattr(runs, name).tolist() for name in (*QUANTITIES, "loss")}
     return found | {
@@ -66,13 +67,13 @@ def fitted(
 
 
 def predicted(
-    text: str | None, columns: dict[str, str], form: str, quantity: str, sizes: dict[str, float]
+    text: str | None, columns: dict[str, str], form: str, quantity: str, sizes: dict[str, float], tell: Tell
 ) -> dict[str, Any]:
     """The loss to expect at a size, with its interval, and how far beyond the data it is."""
-    key = tuple(sorted((columns or COLUMNS).items()))
+    key = _key(text, columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChainruleWarning)  # the page says how far it is
-        found = _fit(text, key, form, quantity, None).predict(**sizes)
+        found = _fit(text, key, form, quantity, None, tell).predict(**sizes)
     return {"loss": found.loss._asdict(), "decades": found.decades, "speculation": found.speculation}
 
 
@@ -103,12 +104,20 @@ def planned(compute: float, available: float | None, served: float | None) -> di
                 "params": each.params,
                 "tokens": each.tokens,
                 "flops": each.flops,
-                "loss": CHINCHILLA_REFITTED(each.params, each.tokens).item(),
+                "loss": None if name == "epochs" else CHINCHILLA_REFITTED(each.params, each.tokens).item(),
+                "unknown": REPEATED if name == "epochs" else None,
             }
             for name, each in options.items()
         ],
         "python": f"from chainrule.scaling.advice import advise\n\nadvice = advise({given})\nprint(advice)\n",
     }
+
+
+def _key(text: str | None, columns: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """The columns, as what a fit is kept by; a table that is too long is refused."""
+    if text is not None and len(text) > LONGEST:
+        raise ConfigError(f"scaling: a table of {len(text):,} characters (at most {LONGEST:,})")
+    return tuple(sorted((columns or COLUMNS).items()))
 
 
 @lru_cache(maxsize=8)
@@ -126,11 +135,24 @@ def _read(text: str | None, columns: tuple[tuple[str, str], ...], within: float 
     return runs if within is None else near_best(runs, within)
 
 
-@lru_cache(maxsize=8)
+_FITS: Kept[Report] = Kept(8)
+
+
 def _fit(
-    text: str | None, columns: tuple[tuple[str, str], ...], form: str, quantity: str, within: float | None
+    text: str | None,
+    columns: tuple[tuple[str, str], ...],
+    form: str,
+    quantity: str,
+    within: float | None,
+    tell: Tell,
 ) -> Report:
-    return fit(_read(text, columns, within), form, quantity, resamples=RESAMPLES)
+    def said(done: int, total: int) -> None:
+        tell(f"fitting: resample {done} of {total}", done / total)
+
+    def make() -> Report:
+        return fit(_read(text, columns, within), form, quantity, resamples=RESAMPLES, tell=said)
+
+    return _FITS.of((text, columns, form, quantity, within), make, tell)
 
 
 def _curves(report: Report, runs: Runs) -> list[dict[str, Any]]:
@@ -160,18 +182,21 @@ def _curves(report: Report, runs: Runs) -> list[dict[str, Any]]:
 def _program(
     text: str | None, columns: dict[str, str], form: str, quantity: str, within: float | None
 ) -> str:
-    table = (
-        "Path(scaling.__file__).parent / 'isoflop_runs.csv'" if text is None else "'table.csv'  # your table"
-    )
-    lines = ["from pathlib import Path", "", "from chainrule import scaling"] if text is None else []
+    lines = ["from pathlib import Path", ""]
+    if text is None:
+        lines += ["from chainrule import scaling"]
+        table = ["table = Path(scaling.__file__).parent / 'isoflop_runs.csv'"]
+    else:
+        rows = [f"    {line!r}," for line in text.splitlines()]
+        table = ["rows = [", *rows, "]", "table = Path('table.csv')"]
+        table += ["table.write_text('\\n'.join(rows) + '\\n', encoding='utf-8')"]
     lines += ["from chainrule.scaling.fits.isoflop import near_best"] if form == "isoflop" and within else []
     lines += [
         "from chainrule.scaling.fits.report import fit",
         "from chainrule.scaling.fits.table import Runs",
         "",
-        f"runs = Runs.read({table}, {columns!r})"
-        if text is None
-        else f"runs = Runs.read('table.csv', {columns!r})  # your table",
+        *table,
+        f"runs = Runs.read(table, {columns!r})",
     ]
     lines += [f"runs = near_best(runs, {within!r})"] if form == "isoflop" and within else []
     return "\n".join(

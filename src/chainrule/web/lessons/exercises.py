@@ -12,15 +12,17 @@ An answer with names, such as `2 * x`, asks for an expression: it is right if it
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ChainruleError, ConfigError
 from chainrule.scalar import Expression
 
 PROBES = (0.37, 1.3, 2.1)  # values of the names of an expression, each in turn first
+KNOWN = {"pi": math.pi}  # names that any answer may use
 SAME = 1e-6  # relative difference of two expressions
 
 
@@ -49,23 +51,28 @@ class Exercise:
         if "ask" not in given or "answer" not in given:
             raise ConfigError(f"{path}: an exercise without a question or an answer")
         if "within" in given:
-            given["within"] = float(given["within"])
+            try:
+                given["within"] = float(given["within"])
+            except ValueError:
+                raise ConfigError(f"{path}: within is {given['within'][:40]!r} (must be a number)") from None
+        try:
+            Expression.read(given["answer"])
+        except ChainruleError as error:
+            raise ConfigError(f"{path}: answer {given['answer'][:40]!r}: {error}") from None
         return cls(**given)
 
     def judge(self, reply: str) -> dict[str, Any]:
         """Whether an answer is right, in words."""
-        wanted, given = (
-            Expression.read(self.answer),
-            Expression.read(reply.replace("−", "-").replace("^", "**")),
-        )
-        unknown = [name for name in given.variables if name not in wanted.variables]
+        wanted, given = Expression.read(self.answer), Expression.read(_typed(reply))
+        names = [name for name in wanted.variables if name not in KNOWN]
+        unknown = [name for name in given.variables if name not in (*names, *KNOWN)]
         if unknown:
-            allowed = ", ".join(wanted.variables) or "no names: the answer is a number"
+            allowed = ", ".join(names) or "no names: the answer is a number"
             raise ConfigError(f"answer: {unknown[0]} is not a name of the question (must be {allowed})")
-        if not wanted.variables:
+        if not names:
             return self._number(_value(wanted, {}), _value(given, {}))
         for i in range(len(PROBES)):
-            values = {name: PROBES[(i + j) % len(PROBES)] for j, name in enumerate(wanted.variables)}
+            values = {name: PROBES[(i + j) % len(PROBES)] for j, name in enumerate(names)}
             right, found = _value(wanted, values), _value(given, values)
             if not math.isclose(right, found, rel_tol=SAME, abs_tol=SAME):
                 at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
@@ -84,5 +91,12 @@ class Exercise:
         return {"right": right, "said": said, "more": self.why if right else self.hint}
 
 
+def _typed(reply: str) -> str:
+    """An answer as people write it: 2π, x^2, a long minus."""
+    times = re.sub(r"(?<=[\d.])\s*π", "*pi", reply)
+    return times.replace("π", "pi").replace("−", "-").replace("^", "**")
+
+
 def _value(expression: Expression, values: Mapping[str, float]) -> float:
-    return float(expression.graph(values)[expression.root].data)
+    known = {name: value for name, value in KNOWN.items() if name in expression.variables}
+    return float(expression.graph({**known, **values})[expression.root].data)

@@ -41,7 +41,10 @@ class Lesson:
     @classmethod
     def read(cls, path: Path) -> Lesson:
         """A lesson from its file."""
-        heading, about, *rest = derivations.blocks(path.read_text(encoding="utf-8"))
+        found = derivations.blocks(path.read_text(encoding="utf-8"))
+        if len(found) < 2:
+            raise ConfigError(f"{path}: must begin with a heading and a paragraph about it")
+        heading, about, *rest = found
         if heading["kind"] != "heading" or about["kind"] != "paragraph":
             raise ConfigError(f"{path}: must begin with a heading and a paragraph about it")
         blocks: list[Block] = []
@@ -57,8 +60,12 @@ class Lesson:
                 exercises.append(Exercise.read(block["text"], path))
                 blocks[-1]["ask"] = derivations.inline(exercises[-1].ask)
             elif info == "more":
-                fields = dict(line.split(": ", 1) for line in block["text"].splitlines())
-                further = tuple(fields["derivations"].split(", "))
+                name, _, names = block["text"].strip().partition(": ")
+                if name != "derivations" or not names:
+                    raise ConfigError(
+                        f"{path}: more has {block['text'][:60]!r} (must be one line: derivations: NAME, NAME)"
+                    )
+                further = tuple(names.split(", "))
             else:
                 blocks.append(block)
         words, part = _words(heading), _named(path.parent)

@@ -43,11 +43,14 @@ class Look:
 
     def view(self) -> inspect.View:
         known = self.loaded.known
-        key = f"view {self._edits} {self.reading.target} {self.reading.text}"
+        key = ("view", self._edits, self.reading.target, self.reading.text)
         if key not in known:
             edits = [change.edit(self.loaded, self.reading) for change in self.changes]
             view = inspect.view(self.loaded.model, self.reading.ids, edits)
-            self.loaded.known = {key: value for key, value in known.items() if not key.startswith("view ")}
+            if not np.isfinite(view.logits).all():
+                rule = "take back the last change" if edits else "an earlier checkpoint may have numbers"
+                raise ConfigError(f"microscope: predictions are not finite ({rule})")
+            self.loaded.known = {key: value for key, value in known.items() if key[0] != "view"}
             self.loaded.known[key] = view
         found: inspect.View = self.loaded.known[key]
         return found
@@ -154,17 +157,17 @@ class Look:
     def heads(self) -> dict[str, Any]:
         """Scores of all heads for the known patterns, and the best head of each."""
         known = self.loaded.known
-        if "heads" not in known:
+        if ("heads",) not in known:
             found = inspect.head_scores(self.loaded.model)
-            known["heads"] = found.to_dict() | {"best": {kind: found.best(kind) for kind in found.scores}}
-        return dict(known["heads"])
+            known[("heads",)] = found.to_dict() | {"best": {kind: found.best(kind) for kind in found.scores}}
+        return dict(known[("heads",)])
 
     def architecture(self) -> dict[str, Any]:
         """The calls of a forward pass, with shapes and costs."""
         known = self.loaded.known
-        if "architecture" not in known:
-            known["architecture"] = inspect.architecture(self.loaded.model)
-        return dict(known["architecture"])
+        if ("architecture",) not in known:
+            known[("architecture",)] = inspect.architecture(self.loaded.model)
+        return dict(known[("architecture",)])
 
 
 def packed(values: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import { recorded } from "./lib/api.js";
 import { h, replace } from "./lib/dom.js";
-import { problem, toast } from "./lib/parts.js";
+import { problem, toast, work } from "./lib/parts.js";
 
 const VIEWS = [
   { path: "/", name: "Home", file: "./views/home.js", exact: true },
@@ -21,7 +21,7 @@ const VIEWS = [
 const main = document.getElementById("main");
 const here = () => recorded ?? location; // the address of what is shown
 let leave = null;
-let turn = 0;
+let visit = new AbortController(); // of the view that is shown
 
 function drawNav(current) {
   replace(document.getElementById("nav"), VIEWS.map((view) =>
@@ -38,7 +38,9 @@ export function view(path) {
 export const moduleOf = (found) => import(found.file);
 
 export async function show() {
-  const mine = ++turn;
+  visit.abort();
+  visit = new AbortController();
+  const { signal } = visit;
   leave?.();
   leave = null;
   const { pathname, search } = here(), found = view(pathname);
@@ -51,17 +53,32 @@ export async function show() {
   }
   try {
     const module = await moduleOf(found);
-    if (mine !== turn) return;
+    if (signal.aborted) return;
     const place = h("div.view");
     replace(main, place);
     const below = pathname.slice(found.path.length).replace(/^\//, "");
     document.title = `${found.name} · Chainrule Studio`;
-    leave = (await module.render(place, { below, params: new URLSearchParams(search) })) ?? null;
+    const left = await module.render(place, { below, params: new URLSearchParams(search), ...during(signal) });
+    if (signal.aborted) {
+      left?.();
+      return;
+    }
+    leave = left ?? null;
     if (recorded) frozen(place);
   } catch (error) {
-    if (mine === turn) replace(main, h("h1", found.name), problem(error), h("div.row", h("a.button.main", { href: found.path, data: { link: "" } }, `Back to ${found.name}`),
+    if (!signal.aborted) replace(main, h("h1", found.name), problem(error), h("div.row", h("a.button.main", { href: found.path, data: { link: "" } }, `Back to ${found.name}`),
       h("a.button", { href: "/", data: { link: "" } }, "Home")));
   }
+}
+
+/** What a view may do until it is left: change the address, and compute. */
+function during(signal) {
+  const remember = (search) => {
+    if (recorded || signal.aborted) return;
+    const text = search.toString();
+    history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+  };
+  return { signal, remember, work: (place, action, options) => work(place, action, { ...options, until: signal }) };
 }
 
 /** A view out of a file: what would have to be computed cannot be changed. */
@@ -80,12 +97,6 @@ export function go(path) {
   show().then(() => main.focus({ preventScroll: true }));
 }
 
-/** Change the address without leaving the view; a view inside a lesson leaves the lesson's address alone. */
-export function remember(search) {
-  if (recorded || main.querySelector(".embedded")) return;
-  const text = search.toString();
-  history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
-}
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-link]");

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from chainrule import __version__
+from chainrule.files import plain
 from chainrule.web.jobs import Job, Jobs, Tell
 
 PATIENCE = 0.4  # seconds that a request waits; then the page gets a job to watch
@@ -22,7 +23,7 @@ async def answer(jobs: Jobs, function: Callable[[Tell], Any]) -> Any:
 
 async def _waited(jobs: Jobs, job: Job) -> Any:
     if await asyncio.to_thread(job.wait, PATIENCE):
-        return jobs.take(job)
+        return plain(jobs.take(job))  # JSON has no NaN
     return JSONResponse({"job": job.id, "said": job.said, "fraction": job.fraction}, 202)
 
 

@@ -59,8 +59,7 @@ def _embeddings(router: APIRouter, jobs: Jobs, models: Models) -> None:
     ) -> Any:  # fmt: skip
         def work(tell: Tell) -> Any:
             if run == embeddings.BUILT_IN:
-                tell("learning vectors from Python's help", None)
-                vectors, learned, read = embeddings.built_in(), None, embeddings.LEARNED
+                vectors, learned, read = embeddings.built_in(tell), None, embeddings.LEARNED
             else:
                 vectors, learned, read = embeddings.of_run(models, run, step, tell)
             found = embeddings.shown(vectors, learned, word, (a, b, c))
@@ -93,6 +92,10 @@ def _diagnostics(router: APIRouter, jobs: Jobs, models: Models) -> None:
 
 
 def _alignment(router: APIRouter, jobs: Jobs) -> None:
+    @router.get("/alignment/about")
+    async def about() -> Any:
+        return alignment.choices()
+
     @router.get("/alignment")
     async def world(seed: int = 1, beta: float = 0.5) -> Any:
         return await answer(jobs, lambda tell: alignment.shown(seed, beta))
@@ -129,7 +132,7 @@ def _scaling(router: APIRouter, jobs: Jobs) -> None:
         if not good:
             raise ConfigError("scaling: sizes must be positive numbers of params, tokens or flops")
         return await answer(
-            jobs, lambda tell: scaling.predicted(table, columns, kind, quantity, dict(sizes or {}))
+            jobs, lambda tell: scaling.predicted(table, columns, kind, quantity, dict(sizes or {}), tell)
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,9 @@ READERS = (
 class Runs:
     """Every run below a directory. What a checkpoint tells is read again only when there is a newer one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, deep: bool = True) -> None:
         self.folder = folder
+        self.deep = deep
         self._known: dict[Path, tuple[Any, History]] = {}
 
     def path(self, name: str) -> Path:
@@ -50,14 +53,18 @@ class Runs:
             self._known[path] = (stamp, History.of(path))
         return replace(self._known[path][1], records=read(files.log))
 
+    def files(self, pattern: str) -> Iterator[Path]:
+        """Files below the directory; unless it is `deep`, only in it and in the directories in it."""
+        if self.deep:
+            return self.folder.rglob(pattern)
+        return chain(self.folder.glob(pattern), self.folder.glob(f"*/{pattern}"))
+
     def names(self) -> list[str]:
         """All runs, the one that was written to last first."""
         if not self.folder.is_dir():
             return []
         logs = [
-            log
-            for log in self.folder.rglob(RunFolder(self.folder).log.name)
-            if not log.parent.name.startswith(".")
+            log for log in self.files(RunFolder(self.folder).log.name) if not log.parent.name.startswith(".")
         ]
         ordered = sorted(logs, key=lambda log: -log.stat().st_mtime)
         return [

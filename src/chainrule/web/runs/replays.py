@@ -10,6 +10,7 @@ import numpy as np
 
 from chainrule.errors import ConfigError
 from chainrule.files import plain
+from chainrule.runs import RunFolder
 from chainrule.runs.replay import Replay, replay
 from chainrule.suggest import hinted
 from chainrule.web.jobs import Tell
@@ -25,15 +26,16 @@ class Replays:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: tuple[tuple[Path, int], Replay] | None = None
+        self._last: tuple[tuple[Any, ...], Replay] | None = None
 
     def _of(self, folder: Path, step: int, tell: Tell) -> Replay:
         with self._lock:
-            if self._last is None or self._last[0] != (folder, step):
+            key = (folder, step, _stamp(folder))
+            if self._last is None or self._last[0] != key:
                 self._last = None  # two would take twice the memory
                 tell("loading the nearest checkpoint", None)
                 found = replay(folder, step, lambda done: tell(f"step {done:,} of {step:,}", None))
-                self._last = ((folder, step), found)
+                self._last = (key, found)
             return self._last[1]
 
     def step(self, folder: Path, step: int, tell: Tell) -> dict[str, Any]:
@@ -88,3 +90,12 @@ class Replays:
             "values": packed(rows),
             "cut": rows.size < array.size,
         }
+
+
+def _stamp(folder: Path) -> Any:
+    """What differs when a directory holds another run than before: when it began, and its first record."""
+    files = RunFolder(folder)
+    if not files.log.is_file():
+        return None
+    with files.log.open("rb") as log:
+        return files.environment.exists() and files.environment.stat().st_mtime_ns, log.readline()

@@ -38,9 +38,10 @@ export function asPython(program) {
   return h("button.python", { type: "button", onclick: open }, "Copy as Python");
 }
 
-/** Buttons that copy the address of exactly this view, and save it as one file that opens anywhere. */
-export function permalink() {
+/** Buttons that copy the address of exactly this view, and save it as one file that opens anywhere; `lost()` says what of it an address does not hold. */
+export function permalink(lost = () => "") {
   if (recorded) return [];
+  const unless = (act) => (event) => (lost() ? toast(lost()) : act(event));
   const keep = async (event) => {
     const button = event.currentTarget;
     button.disabled = true;
@@ -51,7 +52,7 @@ export function permalink() {
     }
     button.disabled = false;
   };
-  return [h("button.quiet", { type: "button", onclick: () => copy(location.href, "Link copied") }, "Copy link"), h("button.quiet", { type: "button", onclick: keep }, "Save as a file")];
+  return [h("button.quiet", { type: "button", onclick: unless(() => copy(location.href, "Link copied")) }, "Copy link"), h("button.quiet", { type: "button", onclick: unless(keep) }, "Save as a file")];
 }
 
 export const problem = (error) => h("div.error", { role: "alert" }, error.message ?? String(error));
@@ -60,11 +61,27 @@ export function empty(title, text, ...actions) {
   return h("div.card.empty", h("h2", title), h("p", text), h("div.row", { css: { "justify-content": "center" } }, ...actions));
 }
 
-/** Show `place` busy while `action(options)` runs, then what it returns; errors in words, unless it is to be `quiet`. */
-export async function work(place, action, { keep = false, quiet = () => false } = {}) {
+const latest = new WeakMap(); // of each place, what stops the work that was begun there last
+
+/** Stop what is being computed for `place`, and empty it. */
+export function halt(place) {
+  latest.get(place)?.abort();
+  replace(place);
+}
+
+/** Show `place` busy while `action({ onjob, signal })` runs, then what it returns; errors in words, unless it is to be `quiet`.
+ *
+ * The last question wins: newer work at the same place stops this one, and so does `until`, the signal of its view. */
+export async function work(place, action, { keep = false, quiet = () => false, until } = {}) {
+  if (until?.aborted) return false;
+  latest.get(place)?.abort();
+  const mine = new AbortController(), { signal } = mine, stale = () => signal.aborted || quiet();
+  latest.set(place, mine);
+  until?.addEventListener("abort", () => mine.abort(), { once: true, signal });
   place.setAttribute("aria-busy", "true");
   if (!keep) replace(place, h("div.loading", "…"));
   const bar = h("div.progress", { role: "status" });
+  signal.addEventListener("abort", () => bar.remove());
   const onjob = (job, cancel) => {
     const meter = h("progress", { max: "1", "aria-label": "Progress" });
     if (job.fraction !== null) meter.value = job.fraction;
@@ -72,18 +89,18 @@ export async function work(place, action, { keep = false, quiet = () => false } 
     if (!bar.isConnected) keep ? place.prepend(bar) : replace(place, bar);
   };
   try {
-    const made = await action({ onjob });
+    const made = await action({ onjob, signal });
     bar.remove();
-    if (made !== undefined && !quiet()) replace(place, made);
+    if (made !== undefined && !stale()) replace(place, made);
     return true;
   } catch (error) {
     bar.remove();
-    if (quiet()) return false;
+    if (stale()) return false;
     if (error instanceof Canceled) replace(place, h("p.soft", "Canceled. Change something to start again."));
     else replace(place, problem(error));
     return false;
   } finally {
-    place.removeAttribute("aria-busy");
+    if (latest.get(place) === mine) place.removeAttribute("aria-busy");
   }
 }
 

@@ -9,10 +9,10 @@ export function tabs(current) {
   return h("nav.row", { "aria-label": "Calculus" }, tab("Expression", "/calculus"), tab("Every op", "/calculus/ops"));
 }
 
-export function render(place, { below, params }) {
-  const [first, name, ...more] = below.split("/");
-  if (first === "") return renderGraph(place, params, tabs("Expression"));
-  if (first === "ops" && !name) return renderList(place, params, tabs("Every op"));
-  if (first === "ops" && !more.length) return renderOp(place, decodeURIComponent(name), params, tabs("op"));
+export function render(place, visit) {
+  const { below } = visit, [first, name, ...more] = below.split("/");
+  if (first === "") return renderGraph(place, visit, tabs("Expression"));
+  if (first === "ops" && !name) return renderList(place, visit, tabs("Every op"));
+  if (first === "ops" && !more.length) return renderOp(place, decodeURIComponent(name), visit, tabs("op"));
   throw new Error(`/calculus/${below}: there is no such page (the views are /calculus and /calculus/ops)`);
 }

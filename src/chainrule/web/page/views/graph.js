@@ -1,6 +1,5 @@
 // An expression as a computation graph, with both passes step by step.
 
-import { remember } from "../app.js";
 import { ask, query } from "../lib/api.js";
 import { debounce, exact, h, number, replace, s } from "../lib/dom.js";
 import { asPython, heading, permalink, problem } from "../lib/parts.js";
@@ -11,7 +10,7 @@ const KNOWN = new Set(["e", "step"]);
 const opWidth = (node) => (node.op ? Math.max(34, node.op.length * CHAR + 20) : 0);
 const boxWidth = (node) => Math.max(100, (node.label.length + 2 + number(node.data).length) * CHAR + 2 * PAD, (number(node.grad).length + 3) * CHAR + 2 * PAD);
 
-export async function render(place, params, tabs) {
+export async function render(place, { params, remember }, tabs) {
   const examples = await ask("/api/calculus/examples");
   const first = examples[0];
   const state = {

@@ -42,7 +42,7 @@ export async function render(place) {
     h("section.card.stack", h("h2", "Texts to train on"), h("div.row", corpora.map((each) => h("a.chip", { href: `/runs/new?data=${encodeURIComponent(each.name)}&budget=120`, data: { link: "" }, title: each.about }, each.name))))));
   if (found.runs.length) {
     replace(here, h("div.card.stack", h("div.row.between", h("h2", "Your runs"), h("a", { href: "/runs", data: { link: "" } }, `All ${found.runs.length}`)),
-      h("div.scroll", h("table.plain", h("tbody", found.runs.slice(0, 4).map((run) => h("tr", h("td", h("a", { href: `/runs/${run.name}`, data: { link: "" } }, h("b", run.name))), h("td", stateBadge(run.state)), h("td.wide", run.family),
+      h("div.scroll", h("table.plain", h("tbody", found.runs.slice(0, 4).map((run) => h("tr", h("td", h("a", { href: `/runs/${run.name.split("/").map(encodeURIComponent).join("/")}`, data: { link: "" } }, h("b", run.name))), h("td", stateBadge(run.state)), h("td.wide", run.family),
         h("td.num.wide", `${count(run.parameters)} parameters`), h("td.num", `validation ${number(run.best_validation, 4)}`))))))));
   } else replace(here, h("p.soft", `No runs in ${found.folder}/ yet: the first way in makes one.`));
 }

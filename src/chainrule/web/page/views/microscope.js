@@ -1,10 +1,9 @@
 // The microscope: a text as a model reads it. Tokens, predictions, attention, where they come from, and what if.
 
-import { remember } from "../app.js";
 import { ask, query } from "../lib/api.js";
 import { debounce, h, number, replace } from "../lib/dom.js";
 import { chooser, chosen, noModels, visible } from "../lib/model.js";
-import { asPython, heading, permalink, work } from "../lib/parts.js";
+import { asPython, heading, permalink } from "../lib/parts.js";
 import { attentionCard, gatesCard } from "./microscope/attention.js";
 import { causesCard } from "./microscope/causes.js";
 import { changedCard, whatIfCard } from "./microscope/changes.js";
@@ -25,7 +24,7 @@ function edits(text) {
   }
 }
 
-export async function render(place, { params }) {
+export async function render(place, { params, remember, signal: left, work }) {
   place.classList.add("stack-large");
   const models = await ask("/api/models");
   if (!models.length && !params.has("run")) {
@@ -91,6 +90,7 @@ export async function render(place, { params }) {
   }
 
   async function load() {
+    if (left.aborted) return;
     const mine = ++turn;
     stop.abort();
     stop = new AbortController();
@@ -116,7 +116,7 @@ export async function render(place, { params }) {
     }
     if (state.at === null || state.at >= seen.tokens.length) state.at = seen.tokens.length - 1;
     keep();
-    const shared = { models, state, seen, given, keep, listeners, pick, reload: load, fresh: () => mine === turn, signal };
+    const shared = { models, state, seen, given, keep, listeners, pick, reload: load, work, fresh: () => mine === turn, signal };
     drawStrip();
     drawNext();
     const { blocks } = seen, attends = blocks.some((block) => block.heads.length), recurs = blocks.some((block) => block.recurrent);
@@ -131,8 +131,8 @@ export async function render(place, { params }) {
     }
   }
 
-  const repaint = () => load();
-  addEventListener("theme", repaint);
+  left.addEventListener("abort", () => { turn += 1; stop.abort(); });
+  addEventListener("theme", () => load(), { signal: left });
   await load();
-  return () => { turn += 1; stop.abort(); removeEventListener("theme", repaint); };
+  return undefined;
 }

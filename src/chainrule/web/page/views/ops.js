@@ -1,13 +1,12 @@
 // The list of ops, and one op: equations, the code that computes them, and numbers to edit and check.
 
-import { remember } from "../app.js";
 import { ask, query } from "../lib/api.js";
 import { arrayTable } from "../lib/arrays.js";
 import { h, number, prose, replace } from "../lib/dom.js";
 import { blocks, equation } from "../lib/math.js";
-import { asPython, heading, permalink, work } from "../lib/parts.js";
+import { asPython, heading, permalink } from "../lib/parts.js";
 
-export async function renderList(place, params, tabs) {
+export async function renderList(place, { params, remember }, tabs) {
   const ops = await ask("/api/ops");
   const list = h("div.stack-large");
   const field = h("input", { type: "search", placeholder: "Search: softmax, norm, loss …", "aria-label": "Search the ops", value: params.get("q") ?? "", oninput: draw });
@@ -28,7 +27,7 @@ export async function renderList(place, params, tabs) {
   place.classList.add("stack-large");
 }
 
-export async function renderOp(place, name, params, tabs) {
+export async function renderOp(place, name, { params, remember, work }, tabs) {
   const op = await ask(`/api/ops/${encodeURIComponent(name)}`);
   document.title = `${name} · Chainrule Studio`;
   const edits = new Map([...params].filter(([key]) => key !== "example"));
@@ -53,8 +52,8 @@ export async function renderOp(place, name, params, tabs) {
     const search = new URLSearchParams(edits);
     if (example) search.set("example", example);
     remember(search);
-    return work(live, async ({ onjob }) => {
-      const found = await ask(`/api/ops/${encodeURIComponent(name)}/check?${query({ ...Object.fromEntries(edits), example })}`, { onjob });
+    return work(live, async ({ onjob, signal }) => {
+      const found = await ask(`/api/ops/${encodeURIComponent(name)}/check?${query({ ...Object.fromEntries(edits), example })}`, { onjob, signal });
       program = found.python;
       return drawLive(found);
     }, { keep: live.childElementCount > 0 });

@@ -1,10 +1,9 @@
 // The playground: completions, chat, translations, filled gaps and beams; choose another token to branch off.
 
-import { remember } from "../app.js";
 import { ask } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { chooser, chosen, noModels } from "../lib/model.js";
-import { asPython, heading, permalink, work } from "../lib/parts.js";
+import { asPython, heading, permalink } from "../lib/parts.js";
 import { drawBeams } from "./playground/beams.js";
 import { drawGaps } from "./playground/gaps.js";
 import { drawTranslation } from "./playground/translation.js";
@@ -22,7 +21,7 @@ function messagesOf(text) {
   }
 }
 
-export async function render(place, { params }) {
+export async function render(place, { params, remember, work }) {
   place.classList.add("stack-large");
   const models = await ask("/api/models");
   if (!models.length && !params.has("run")) {
@@ -32,7 +31,7 @@ export async function render(place, { params }) {
   const state = { ...chosen(models, params), prompt: params.get("prompt"), length: Number(params.get("length") ?? 120), beam: Number(params.get("beam") ?? 0), messages: messagesOf(params.get("messages")),
     options: Object.fromEntries(Object.entries(NUMBERS).map(([key, [, usual]]) => [key, params.get(key) ?? usual])) };
   state.ids = params.has("ids") ? params.get("ids").split(".").map(Number) : null;
-  let found = null, turn = 0, stop = new AbortController();
+  let found = null;
   const result = h("div.stack-large"), talk = h("div");
 
   const keep = () => {
@@ -46,20 +45,15 @@ export async function render(place, { params }) {
     remember(search);
   };
   const write = () => {
-    const mine = ++turn;
-    stop.abort();
-    stop = new AbortController();
     keep();
-    return work(result, async ({ onjob }) => {
+    return work(result, async ({ onjob, signal }) => {
       const body = { run: state.run, step: state.step, prompt: state.messages ? null : state.prompt, ids: state.ids, length: state.length, beam: state.beam, messages: state.messages, options: state.options };
-      const answer = await ask("/api/playground", { body, onjob, signal: stop.signal });
-      if (mine !== turn) return undefined;
-      found = answer;
+      found = await ask("/api/playground", { body, onjob, signal });
       if (state.prompt === null && !state.messages) field.value = state.prompt = found.asked;
       keep();
       drawForm();
       return draw();
-    }, { keep: result.childElementCount > 0, quiet: () => mine !== turn });
+    }, { keep: result.childElementCount > 0 });
   };
   const field = h("textarea", { rows: "2", value: state.prompt ?? "", "aria-label": "Prompt", onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); begin(); } }, oninput: () => { state.prompt = field.value; } });
   const label = h("span", "Prompt"), button = h("button.main", { onclick: () => begin() }, "Write"), sampling = h("div.form.tight"), modes = h("div.row.live");
@@ -108,5 +102,5 @@ export async function render(place, { params }) {
   drawForm();
   if (!state.messages?.length) state.messages = null;
   await write();
-  return () => { turn += 1; stop.abort(); };
+  return undefined;
 }

@@ -1,11 +1,10 @@
 // One step of a run once more: its batch, what each layer did, how each matrix moved, and any array that went through.
 
-import { remember } from "../app.js";
 import { ask, query } from "../lib/api.js";
 import { count, h, number, replace } from "../lib/dom.js";
 import { findingList } from "../lib/findings.js";
 import { paint, unpack } from "../lib/maps.js";
-import { asPython, work } from "../lib/parts.js";
+import { asPython } from "../lib/parts.js";
 import { pictureButton } from "../lib/picture.js";
 
 const address = (name) => name.split("/").map(encodeURIComponent).join("/");
@@ -17,14 +16,14 @@ function bars({ counts, edges }, tone) {
   return h("span.histogram", { role: "img", "aria-label": `From ${number(edges[0], 3)} to ${number(edges.at(-1), 3)}`, title: `${number(edges[0], 3)} to ${number(edges.at(-1), 3)}` }, grouped.map((n) => h("i", { class: tone, css: { height: `${Math.max(1, (28 * n) / most)}px` } })));
 }
 
-export function replayCard(name, params) {
+export function replayCard(name, { params, remember, work }) {
   const body = h("div.stack"), field = h("input", { type: "number", min: "1", value: params.get("replay") ?? "1", "aria-label": "Step to replay", onkeydown: (event) => { if (event.key === "Enter") play(); } });
   let python = "";
   const play = () => {
     const step = Number(field.value);
     remember(new URLSearchParams({ replay: step }));
-    return work(body, async ({ onjob }) => {
-      const found = await ask(`/api/runs/${address(name)}/replay?${query({ step })}`, { onjob });
+    return work(body, async ({ onjob, signal }) => {
+      const found = await ask(`/api/runs/${address(name)}/replay?${query({ step })}`, { onjob, signal });
       python = found.python;
       return draw(found);
     });
@@ -32,8 +31,8 @@ export function replayCard(name, params) {
 
   function draw(found) {
     const values = h("div"), names = Object.keys(found.arrays);
-    const show = (array) => array && work(values, async ({ onjob }) => {
-      const value = await ask(`/api/runs/${address(name)}/replay-array?${query({ step: found.step, array })}`, { onjob });
+    const show = (array) => array && work(values, async ({ onjob, signal }) => {
+      const value = await ask(`/api/runs/${address(name)}/replay-array?${query({ step: found.step, array })}`, { onjob, signal });
       const { shape: [rows, columns], values: numbers } = unpack(value.values), most = Math.max(Math.abs(value.least), Math.abs(value.most), 1e-12);
       return h("div.stack.values", { data: { array } }, h("div.row.between", h("div.row", h("b.mono.small", array), h("span.mono.small.soft", `(${value.shape.join(", ")})`), ["mean", "std", "least", "most"].map((key) => h("span.badge", { data: { stat: key, value: String(value[key]) } }, `${key} ${number(value[key])}`))), pictureButton(array.replaceAll("/", "-"), () => values)),
         paint(h("canvas.map.value", { role: "img", "aria-label": `Values of ${array}` }), numbers, rows, columns, { most, signed: true }), value.cut && h("p.small.soft", `The first ${count(rows)} rows.`));

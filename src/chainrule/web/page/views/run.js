@@ -4,14 +4,16 @@ import { ask, follow } from "../lib/api.js";
 import { chart } from "../lib/chart.js";
 import { count, h, number, replace } from "../lib/dom.js";
 import { findingList } from "../lib/findings.js";
-import { asPython, heading, permalink, problem, toast, work } from "../lib/parts.js";
+import { asPython, heading, permalink, problem, toast } from "../lib/parts.js";
 import { replayCard } from "./replay.js";
 import { clock, stateBadge } from "./runs.js";
 
 const address = (name) => name.split("/").map(encodeURIComponent).join("/");
 
-export async function renderRun(place, name, params) {
+export async function renderRun(place, name, visit) {
+  const { signal, work } = visit;
   const whole = await ask(`/api/runs/${address(name)}`);
+  if (signal.aborted) return undefined;
   document.title = `${name} · Chainrule Studio`;
   const state = h("span.row"), actions = h("span.row"), facts = h("div.facts"), samples = h("div"), findings = h("div"), output = h("div"), wrong = h("div"), settings = h("div");
   const loss = chart("Loss", { height: 330 }), lr = chart("Learning rate", { height: 190 }), norm = chart("Gradient norm", { height: 190, log: true }), ratio = chart("Update ratio of each matrix", { height: 190, log: true }), speed = chart("Speed", { height: 190 });
@@ -25,7 +27,7 @@ export async function renderRun(place, name, params) {
     h("div.grid2", h("section.card", norm.root), h("section.card", ratio.root), h("section.card", lr.root), h("section.card", speed.root)),
     h("div.grid2", h("section.card.stack", h("h2", "What it writes"), samples),
       h("section.card.stack", h("div.row.between", h("h2", "What the doctor says"), h("button.live", { onclick: examine }, "Examine the newest checkpoint")), findings, examined)),
-    whole.parameters ? replayCard(name, params) : null,
+    whole.parameters ? replayCard(name, visit) : null,
     h("details.card.derivation", h("summary", h("h2", "Settings")), settings));
   drawSettings(whole);
 
@@ -35,8 +37,8 @@ export async function renderRun(place, name, params) {
   }
 
   function examine() {
-    work(examined, async ({ onjob }) => {
-      const found = await ask(`/api/runs/${address(name)}/doctor`, { onjob });
+    work(examined, async ({ onjob, signal }) => {
+      const found = await ask(`/api/runs/${address(name)}/doctor`, { onjob, signal });
       return [h("p.small.soft", found.title), findingList(found.findings)];
     });
   }

@@ -4,18 +4,19 @@ import { go } from "../app.js";
 import { ask } from "../lib/api.js";
 import { chart } from "../lib/chart.js";
 import { count, exact, h, number, replace } from "../lib/dom.js";
-import { asPython, empty, heading, permalink, problem, work } from "../lib/parts.js";
+import { asPython, empty, heading, permalink, problem } from "../lib/parts.js";
 import { renderRun } from "./run.js";
 import { renderForm } from "./train.js";
 
 const EVERY = 3000; // milliseconds between looks at the list
 
-export function render(place, { below, params }) {
+export function render(place, visit) {
+  const { below } = visit;
   place.classList.add("stack-large");
-  if (below === "") return renderList(place);
-  if (below === "new") return renderForm(place, params);
-  if (below === "compare") return renderCompare(place, params);
-  return renderRun(place, below.split("/").map(decodeURIComponent).join("/"), params);
+  if (below === "") return renderList(place, visit);
+  if (below === "new") return renderForm(place, visit);
+  if (below === "compare") return renderCompare(place, visit);
+  return renderRun(place, below.split("/").map(decodeURIComponent).join("/"), visit);
 }
 
 export function clock(seconds) {
@@ -27,11 +28,11 @@ export function clock(seconds) {
 const TONES = { running: "forward", finished: "good", failed: "bad", damaged: "bad", interrupted: "backward", starting: "forward" };
 export const stateBadge = (state) => h("span", { class: `badge ${TONES[state] ?? ""}`, data: { state } }, state === "running" ? "● running" : state);
 
-async function renderList(place) {
+async function renderList(place, { signal }) {
   const list = h("div");
   const chosen = new Set();
   const compare = h("button", { disabled: true, onclick: () => go(`/runs/compare?${new URLSearchParams([...chosen].map((name) => ["run", name]))}`) }, "Compare");
-  let timer = 0, over = false, drawn = "";
+  let timer = 0, drawn = "";
   replace(place, heading("Runs", "Every training leaves a run: its curves, samples, settings and checkpoints.", compare, h("a.button.main", { href: "/runs/new", data: { link: "" } }, "New run")), list);
   const mark = () => {
     compare.disabled = chosen.size < 2;
@@ -60,19 +61,19 @@ async function renderList(place) {
       drawn = "";
       replace(list, problem(error));
     }
-    if (!over) timer = setTimeout(look, EVERY);
+    if (!signal.aborted) timer = setTimeout(look, EVERY);
   }
+  signal.addEventListener("abort", () => clearTimeout(timer));
   await look();
-  return () => { over = true; clearTimeout(timer); };
 }
 
-async function renderCompare(place, params) {
+async function renderCompare(place, { params, work }) {
   const names = params.getAll("run");
   const body = h("div.stack-large");
   let program = "";
   replace(place, heading("Compare", names.join(" · "), permalink(), asPython(() => program), h("a.button", { href: "/runs", data: { link: "" } }, "All runs")), body);
-  await work(body, async ({ onjob }) => {
-    const found = await ask(`/api/runs-compare?${new URLSearchParams(names.map((name) => ["run", name]))}`, { onjob });
+  await work(body, async ({ onjob, signal }) => {
+    const found = await ask(`/api/runs-compare?${new URLSearchParams(names.map((name) => ["run", name]))}`, { onjob, signal });
     program = found.python;
     const loss = chart("Training loss", { height: 300 }), validation = chart("Validation loss", { height: 300 });
     const series = (key, dots) => found.runs.map((run, i) => ({ name: run.name, steps: run[key].map(([step]) => step), values: run[key].map(([, y]) => y), color: i % 8, dots }));

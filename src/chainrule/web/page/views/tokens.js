@@ -1,19 +1,19 @@
 // Tokens: one text in the pieces of every tokenizer, BPE merge by merge, and the loss mask of a conversation.
 
-import { remember } from "../app.js";
 import { ask, query } from "../lib/api.js";
 import { count, debounce, h, number, prose, replace } from "../lib/dom.js";
-import { asPython, heading, permalink, work } from "../lib/parts.js";
+import { asPython, heading, permalink } from "../lib/parts.js";
 
 function tabs(current) {
   const tab = (name, href) => h("a.chip", { href, data: { link: "" }, "aria-current": current === name ? "page" : null }, name);
   return h("nav.row", { "aria-label": "Tokens" }, tab("Pieces", "/tokens"), tab("Merges step by step", "/tokens/merges"), tab("Loss mask", "/tokens/mask"));
 }
 
-export function render(place, { below, params }) {
-  if (below === "") return renderPieces(place, params);
-  if (below === "merges") return renderMerges(place, params);
-  if (below === "mask") return renderMask(place, params);
+export function render(place, visit) {
+  const { below } = visit;
+  if (below === "") return renderPieces(place, visit);
+  if (below === "merges") return renderMerges(place, visit);
+  if (below === "mask") return renderMask(place, visit);
   throw new Error(`/tokens/${below}: there is no such page (the views are /tokens, /tokens/merges and /tokens/mask)`);
 }
 
@@ -24,14 +24,14 @@ function pieceRow(found) {
     h("span", { class: `piece t${i % 5}`, role: "listitem", title: `id ${found.ids[i]}`, data: { id: String(found.ids[i]), piece } }, visible(piece))));
 }
 
-async function renderPieces(place, params) {
+async function renderPieces(place, { params, remember, work }) {
   const about = await ask("/api/tokens/about");
   let text = params.get("text") ?? about.example, size = Number(params.get("size") ?? 1000), program = "";
   const results = h("div.stack-large");
   const load = () => {
     remember(new URLSearchParams({ text, size }));
-    return work(results, async ({ onjob }) => {
-      const found = await ask(`/api/tokens/pieces?${query({ text, size })}`, { onjob });
+    return work(results, async ({ onjob, signal }) => {
+      const found = await ask(`/api/tokens/pieces?${query({ text, size })}`, { onjob, signal });
       program = found.python;
       return draw(found);
     }, { keep: results.childElementCount > 0 });
@@ -63,7 +63,7 @@ async function renderPieces(place, params) {
   await load();
 }
 
-async function renderMerges(place, params) {
+async function renderMerges(place, { params, remember, work }) {
   let text = params.get("text") ?? "low low low low low lower lower newest newest newest newest newest newest widest widest widest";
   let step = params.has("step") ? Number(params.get("step")) : 0, found = null;
   const words = h("div.words"), controls = h("div.row.controls"), said = h("p.said", { "aria-live": "polite" }), list = h("div.scroll"), result = h("div.stack");
@@ -73,8 +73,8 @@ async function renderMerges(place, params) {
     event.preventDefault();
     move(to);
   } }, controls, said, words);
-  const load = () => work(result, async ({ onjob }) => {
-    found = await ask(`/api/tokens/merges?${query({ text })}`, { onjob });
+  const load = () => work(result, async ({ onjob, signal }) => {
+    found = await ask(`/api/tokens/merges?${query({ text })}`, { onjob, signal });
     step = Math.min(step, found.steps.length);
     show();
     return [h("div.card", board), h("div.card.stack", h("h2", "All merges"), h("p.soft", "Choose one to go there."), list)];
@@ -109,15 +109,15 @@ async function renderMerges(place, params) {
   await load();
 }
 
-async function renderMask(place, params) {
+async function renderMask(place, { params, remember, work }) {
   const about = await ask("/api/tokens/about");
   const state = { text: params.get("text") ?? about.talk, size: Number(params.get("size") ?? 1000), window: params.get("window") ? Number(params.get("window")) : null };
   let found = null;
   const result = h("div.stack-large");
   const load = () => {
     remember(new URLSearchParams(query(state)));
-    return work(result, async ({ onjob }) => {
-      found = await ask(`/api/tokens/mask?${query(state)}`, { onjob });
+    return work(result, async ({ onjob, signal }) => {
+      found = await ask(`/api/tokens/mask?${query(state)}`, { onjob, signal });
       return draw();
     }, { keep: result.childElementCount > 0 });
   };

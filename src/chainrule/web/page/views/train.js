@@ -1,12 +1,12 @@
 // Starting a training: a form with a forecast of its time and memory.
 
-import { go, remember } from "../app.js";
+import { go } from "../app.js";
 import { ask } from "../lib/api.js";
 import { count, h, replace } from "../lib/dom.js";
 import { findingList } from "../lib/findings.js";
-import { heading, permalink, problem, work } from "../lib/parts.js";
+import { heading, permalink, problem } from "../lib/parts.js";
 
-export async function renderForm(place, params) {
+export async function renderForm(place, { params, remember, work }) {
   const known = await ask("/api/train");
   const form = { ...known.quick, options: {}, ...Object.fromEntries(["family", "data", "budget", "steps", "name"].filter((key) => params.has(key)).map((key) => [key, params.get(key)])) };
   for (const key of Object.keys(known.options)) if (params.get(key)) form.options[key] = params.get(key);
@@ -38,8 +38,8 @@ export async function renderForm(place, params) {
 
   const forecast = () => {
     replace(wrong);
-    return work(told, async ({ onjob }) => {
-      const found = await ask("/api/train/forecast", { body: form, onjob });
+    return work(told, async ({ onjob, signal }) => {
+      const found = await ask("/api/train/forecast", { body: form, onjob, signal });
       const sizes = Object.entries(found.sizes).filter(([key]) => ["n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size"].includes(key)).map(([key, value]) => `${key} ${value}`).join(", ");
       return h("div.card.stack", h("h2", "Forecast"), h("p", h("b", `${found.model} with `, h("span", { data: { parameters: String(found.parameters) } }, count(found.parameters)), " parameters"), ` (${sizes}), ${found.data}`), findingList(found.findings));
     });

@@ -1,15 +1,14 @@
 // Diagnostics: histograms of activations and gradients, saturation, dead units and update ratios of a network or a checkpoint.
 
-import { remember } from "../../app.js";
 import { ask, query } from "../../lib/api.js";
 import { debounce, exact, h, number, refill, replace, s } from "../../lib/dom.js";
 import { findingList } from "../../lib/findings.js";
-import { asPython, facts, heading, permalink, work } from "../../lib/parts.js";
+import { asPython, facts, heading, permalink } from "../../lib/parts.js";
 import { plot } from "../../lib/plot.js";
 
 const LOW = 1e-4, HIGH = 1e-2; // where the ratio of an update to its weights usually lies
 
-export async function render(place, { params }) {
+export async function render(place, { params, remember, work }) {
   place.classList.add("stack-large");
   const about = await ask("/api/diagnostics/about");
   const known = about.runs.some((each) => each.name === params.get("run"));
@@ -23,8 +22,8 @@ export async function render(place, { params }) {
   function load() {
     const given = state.run ? { run: state.run } : { depth: state.depth, width: state.width, activation: state.activation, draw: state.draw, norm: state.norm, lr: state.lr };
     remember(new URLSearchParams(given));
-    return work(result, async ({ onjob }) => {
-      found = await ask(`/api/diagnostics/${state.run ? "run" : "network"}?${query(given)}`, { onjob });
+    return work(result, async ({ onjob, signal }) => {
+      found = await ask(`/api/diagnostics/${state.run ? "run" : "network"}?${query(given)}`, { onjob, signal });
       return drawReport(found);
     }, { keep: result.childElementCount > 0 });
   }

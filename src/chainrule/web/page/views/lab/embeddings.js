@@ -1,18 +1,18 @@
 // Embeddings: neighbors, analogies and a map of words or tokens; encodings of positions.
 
-import { remember } from "../../app.js";
 import { ask, query } from "../../lib/api.js";
 import { debounce, exact, h, number, replace } from "../../lib/dom.js";
 import { paint, unpack } from "../../lib/maps.js";
 import { chooser, visible } from "../../lib/model.js";
 import { pictureButton } from "../../lib/picture.js";
-import { asPython, facts, heading, permalink, work } from "../../lib/parts.js";
+import { asPython, facts, heading, permalink } from "../../lib/parts.js";
 import { plot } from "../../lib/plot.js";
 
-export function render(place, { below, params }) {
+export function render(place, visit) {
   place.classList.add("stack-large");
-  if (below === "") return renderWords(place, params);
-  if (below === "positions") return renderPositions(place, params);
+  const { below } = visit;
+  if (below === "") return renderWords(place, visit);
+  if (below === "positions") return renderPositions(place, visit);
   throw new Error(`/embeddings/${below}: there is no such page (the views are /embeddings and /embeddings/positions)`);
 }
 
@@ -23,7 +23,7 @@ function tabs(current) {
 
 const shown = (word) => (/^\S+$/.test(word) ? word : visible(word));
 
-async function renderWords(place, params) {
+async function renderWords(place, { params, remember, signal, work }) {
   const sources = await ask("/api/embeddings/sources");
   const named = params.get("run"), there = sources.some((each) => each.name === named);
   const state = { run: there ? named : sources[0].name, step: there && params.has("step") ? Number(params.get("step")) : null, word: params.get("word"), a: params.get("a") ?? "", b: params.get("b") ?? "", c: params.get("c") ?? "" };
@@ -41,8 +41,8 @@ async function renderWords(place, params) {
   function load() {
     const given = { run: state.run, step: state.step, word: state.word || null, a: state.a || null, b: state.b || null, c: state.c || null };
     remember(new URLSearchParams(query(given)));
-    return work(result, async ({ onjob }) => {
-      found = await ask(`/api/embeddings?${query(given)}`, { onjob });
+    return work(result, async ({ onjob, signal }) => {
+      found = await ask(`/api/embeddings?${query(given)}`, { onjob, signal });
       if (!state.word) field.value = found.word;
       return draw();
     }, { keep: result.childElementCount > 0 });
@@ -61,10 +61,8 @@ async function renderWords(place, params) {
       found.positions ? h("section.card.stack", h("h2", "Positions it learned"), positionMaps(found.positions)) : null,
     ];
   }
-  const repaint = () => load();
-  addEventListener("theme", repaint);
+  addEventListener("theme", () => load(), { signal });
   await load();
-  return () => removeEventListener("theme", repaint);
 }
 
 function positionMaps({ table, cosines }) {
@@ -80,14 +78,14 @@ function positionMaps({ table, cosines }) {
   }));
 }
 
-async function renderPositions(place, params) {
+async function renderPositions(place, { params, remember, signal, work }) {
   const state = { n: Number(params.get("n") ?? 64), d: Number(params.get("d") ?? 32), base: Number(params.get("base") ?? 10000) };
   let found = null;
   const result = h("div.stack-large");
   const load = () => {
     remember(new URLSearchParams(state));
-    return work(result, async ({ onjob }) => {
-      found = await ask(`/api/embeddings/positions?${query(state)}`, { onjob });
+    return work(result, async ({ onjob, signal }) => {
+      found = await ask(`/api/embeddings/positions?${query(state)}`, { onjob, signal });
       return [h("section.card.stack", h("h2", "The encoding"), h("p.soft", "Each pair of columns is a clock hand that turns at a speed of its own: fast at the left, slow at the right. Blue is positive, orange negative."), positionMaps(found)),
         h("section.card.stack", h("h2", "How long a full turn takes"), h("div.scroll", h("table.plain", h("thead", h("tr", h("th", "pair"), h("th.num", "positions for a turn"))), h("tbody", found.wavelengths.slice(0, 6).map((w, i) => h("tr", { data: { pair: String(i) } }, h("td.mono", i), exact("td.num", w, 5)))))))];
     }, { keep: result.childElementCount > 0 });
@@ -96,8 +94,6 @@ async function renderPositions(place, params) {
   const slide = (name, label, low, high, step = 2) => { const said = h("b.mono", state[name]); return h("label.field", h("span", `${label}: `, said), h("input", { type: "range", min: String(low), max: String(high), step: String(step), value: String(state[name]), "aria-label": label, oninput: (event) => { state[name] = Number(event.target.value); said.textContent = state[name]; later(); } })); };
   replace(place, heading("Embeddings", "Attention does not see order. So each position is given a vector of its own: sines and cosines of different speeds.", permalink(), asPython(() => found?.python ?? "")), tabs("Positions"),
     h("div.card.form", slide("n", "Positions", 4, 256), slide("d", "Dimensions", 4, 128), slide("base", "Base", 10, 20000, 10)), result);
-  const repaint = () => load();
-  addEventListener("theme", repaint);
+  addEventListener("theme", () => load(), { signal });
   await load();
-  return () => removeEventListener("theme", repaint);
 }

@@ -1,15 +1,14 @@
 // n-grams: the table of what follows what as a heat map, the same as a graph, and words drawn from it.
 
-import { remember } from "../../app.js";
 import { ask, query } from "../../lib/api.js";
 import { count, debounce, h, number, refill, replace, s } from "../../lib/dom.js";
 import { unpack } from "../../lib/maps.js";
 import { pictureButton } from "../../lib/picture.js";
-import { asPython, facts, heading, permalink, work } from "../../lib/parts.js";
+import { asPython, facts, heading, permalink } from "../../lib/parts.js";
 
 const VERTICES = 14, EDGES = 46;
 
-export async function render(place, { params }) {
+export async function render(place, { params, remember, work }) {
   place.classList.add("stack-large");
   const about = await ask("/api/ngrams/about");
   const state = {
@@ -21,11 +20,12 @@ export async function render(place, { params }) {
   replace(place, heading("n-grams", "The simplest language model counts: how often did each letter follow each other one? Every row is a distribution over the next letter.", permalink(), asPython(() => found?.python ?? "")),
     h("div.card", form), result);
 
+  const asked = () => ({ source: state.source, own: state.source === "own" ? state.own : null, order: state.order, before: state.order > 2 ? state.before : null, method: state.method, s: state.method === "add" ? state.s : null, seed: state.seed });
+  const keep = () => remember(new URLSearchParams(query({ ...asked(), row: state.row })));
   function load() {
-    const given = { source: state.source, own: state.source === "own" ? state.own : null, order: state.order, before: state.order > 2 ? state.before : null, method: state.method, s: state.method === "add" ? state.s : null, seed: state.seed };
-    remember(new URLSearchParams(query({ ...given, row: state.row })));
-    return work(result, async ({ onjob }) => {
-      found = await ask(`/api/ngrams?${query(given)}`, { onjob });
+    keep();
+    return work(result, async ({ onjob, signal }) => {
+      found = await ask(`/api/ngrams?${query(asked())}`, { onjob, signal });
       return draw();
     }, { keep: result.childElementCount > 0 });
   }
@@ -58,7 +58,7 @@ export async function render(place, { params }) {
     function pick(i) {
       row = i;
       state.row = names[i];
-      remember(new URLSearchParams({ ...Object.fromEntries(new URLSearchParams(location.search)), row: names[i] }));
+      keep();
       show();
     }
 

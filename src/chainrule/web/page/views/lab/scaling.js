@@ -1,15 +1,15 @@
 // Scaling: a law fitted to a table of runs, with intervals and doubts; and what to train with a budget.
 
-import { remember } from "../../app.js";
 import { ask, query } from "../../lib/api.js";
-import { debounce, exact, h, number, refill, replace } from "../../lib/dom.js";
-import { asPython, heading, permalink, work } from "../../lib/parts.js";
+import { count, debounce, exact, h, number, refill, replace } from "../../lib/dom.js";
+import { asPython, halt, heading, permalink, problem } from "../../lib/parts.js";
 import { plot } from "../../lib/plot.js";
 
-export function render(place, { below, params }) {
+export function render(place, visit) {
   place.classList.add("stack-large");
-  if (below === "") return renderFit(place, params);
-  if (below === "plan") return renderPlan(place, params);
+  const { below } = visit;
+  if (below === "") return renderFit(place, visit);
+  if (below === "plan") return renderPlan(place, visit);
   throw new Error(`/scaling/${below}: there is no such page (the views are /scaling and /scaling/plan)`);
 }
 
@@ -20,19 +20,19 @@ function tabs(current) {
 
 const SIZES = { params: "parameters N", tokens: "tokens D", flops: "compute C in FLOPs" };
 
-async function renderFit(place, params) {
+async function renderFit(place, { params, remember, work }) {
   const about = await ask("/api/scaling/about");
   const header = (text) => (text.split("\n", 1)[0] ?? "").split(/[,\t]/).map((name) => name.trim());
   const state = { form: params.get("form") ?? "isoflop", quantity: params.get("quantity") ?? "flops", within: Number(params.get("within") ?? 4), own: null, columns: { loss: "loss", params: "params", tokens: "tokens" }, sizes: { params: 1e6, tokens: 2e7 } };
   let found = null;
   const form = h("div.stack"), result = h("div.stack-large"), guess = h("div");
-  replace(place, heading("Scaling", "How does the loss fall with parameters, text and compute, what is the best size for a budget, and how sure can one be?", permalink(), asPython(() => found?.python ?? "")), tabs("Fit a law"), h("div.card", form), result);
+  replace(place, heading("Scaling", "How does the loss fall with parameters, text and compute, what is the best size for a budget, and how sure can one be?", permalink(() => (state.own === null ? "" : "No link and no file holds your own table: “Copy as Python” does")), asPython(() => found?.python ?? "")), tabs("Fit a law"), h("div.card", form), result);
 
   const asked = () => ({ table: state.own, columns: state.own === null ? {} : Object.fromEntries(Object.entries(state.columns).filter(([, name]) => name)), form: state.form, quantity: state.quantity });
   function load() {
     remember(new URLSearchParams({ form: state.form, ...(single() ? { quantity: state.quantity } : {}), ...(state.form === "isoflop" ? { within: state.within } : {}) }));
-    return work(result, async ({ onjob }) => {
-      found = await ask("/api/scaling/fit", { body: { ...asked(), within: state.form === "isoflop" ? state.within : null }, onjob });
+    return work(result, async ({ onjob, signal }) => {
+      found = await ask("/api/scaling/fit", { body: { ...asked(), within: state.form === "isoflop" ? state.within : null }, onjob, signal });
       return draw();
     }, { keep: result.childElementCount > 0 });
   }
@@ -47,7 +47,7 @@ async function renderFit(place, params) {
       single() && h("label.field", "In", h("select", { onchange: (event) => { state.quantity = event.target.value; load(); } }, about.quantities.map((name) => h("option", { value: name, selected: name === state.quantity }, SIZES[name])))),
       state.form === "isoflop" && h("label.field", h("span", "Sizes within a factor of ", said, " of the best"), h("input", { type: "range", min: "2", max: "12", step: "0.5", value: String(state.within), "aria-label": "Sizes within a factor", oninput: (event) => { state.within = Number(event.target.value); said.textContent = number(state.within, 3); later(); } }))),
     state.own !== null && [h("label.field", "Table with a header, a row per run", h("textarea.mono", { rows: "6", value: state.own, spellcheck: "false", oninput: (event) => { state.own = event.target.value; drawColumns(); later(); } })),
-      h("label.field.inline", "or a file", h("input", { type: "file", accept: ".csv,.tsv,text/csv", onchange: async (event) => { const file = event.target.files[0]; if (file) { state.own = await file.text(); drawForm(); load(); } } })), columns]);
+      h("label.field.inline", "or a file", h("input", { type: "file", accept: ".csv,.tsv,text/csv", onchange: async (event) => { const file = event.target.files[0]; if (!file) return; if (file.size > about.longest) { halt(result); replace(result, problem(new Error(`${file.name} has ${count(file.size)} bytes (a table has at most ${count(about.longest)})`))); return; } state.own = await file.text(); drawForm(); load(); } })), columns]);
     drawColumns(names);
   }
   const columns = h("div.form");
@@ -84,8 +84,8 @@ async function renderFit(place, params) {
 
   function predictForm() {
     const wanted = single() ? [state.quantity] : ["params", "tokens"];
-    const ask_ = () => work(guess, async ({ onjob }) => {
-      const said = await ask("/api/scaling/predict", { body: { ...asked(), sizes: Object.fromEntries(wanted.map((name) => [name, state.sizes[name] ?? 1e12])) }, onjob });
+    const ask_ = () => work(guess, async ({ onjob, signal }) => {
+      const said = await ask("/api/scaling/predict", { body: { ...asked(), sizes: Object.fromEntries(wanted.map((name) => [name, state.sizes[name] ?? 1e12])) }, onjob, signal });
       return h("p", { data: { prediction: String(said.loss.value) } }, "Expected loss ", h("b", number(said.loss.value)), ` nats, 95 % interval ${number(said.loss.low)} to ${number(said.loss.high)}. `, said.speculation ? h("span.badge.bad", `speculation: ${number(said.decades, 2)} decades beyond the data`) : h("span.badge.good", said.decades > 0 ? `${number(said.decades, 2)} decades beyond the data` : "within the data"));
     }, { keep: true });
     const soon = debounce(250, ask_);
@@ -99,7 +99,7 @@ async function renderFit(place, params) {
 
 const OPTIONS = { rule: "rule of thumb", law: "fitted law", smaller: "smaller model", epochs: "several epochs", larger: "larger model", serving: "with its use" };
 
-async function renderPlan(place, params) {
+async function renderPlan(place, { params, remember, work }) {
   const about = await ask("/api/scaling/about");
   const state = { compute: Number(params.get("compute") ?? 1e18), available: params.get("available") ? Number(params.get("available")) : null, served: params.get("served") ? Number(params.get("served")) : null };
   let found = null;
@@ -117,8 +117,8 @@ async function renderPlan(place, params) {
   };
   const load = () => {
     remember(new URLSearchParams(query(state)));
-    return work(result, async ({ onjob }) => {
-      found = await ask(`/api/scaling/plan?${query(state)}`, { onjob });
+    return work(result, async ({ onjob, signal }) => {
+      found = await ask(`/api/scaling/plan?${query(state)}`, { onjob, signal });
       return draw();
     }, { keep: result.childElementCount > 0 });
   };
@@ -132,7 +132,7 @@ async function renderPlan(place, params) {
     picture.draw([{ name: "the whole budget: 6 N D = C", x: [low, high], y: [state.compute / (6 * low), state.compute / (6 * high)], color: 7, dashed: true },
       ...found.options.map((each, i) => ({ name: OPTIONS[each.name], x: [each.params], y: [each.tokens], color: i, line: false, size: 7 }))]);
     return h("div.grid2.uneven", h("section.card.stack", h("h2", "Options"), h("div.scroll", h("table.plain", h("thead", h("tr", h("th", "what"), h("th.num", "parameters"), h("th.num", "tokens"), h("th.num.wide", "tokens / parameter"), h("th.num", "expected loss"))),
-      h("tbody", found.options.map((each) => h("tr", { data: { option: each.name } }, h("td", h("b", OPTIONS[each.name]), h("div.small.soft", each.about)), exact("td.num", each.params, 3), exact("td.num", each.tokens, 3), h("td.num.wide", number(each.tokens / each.params, 3)), exact("td.num", each.loss, 4)))))), h("p.small.soft", "Losses are those of the law of Hoffmann et al. (2022), fitted again in 2024, on their text and tokenizer: differences carry over, constants do not.")),
+      h("tbody", found.options.map((each) => h("tr", { data: { option: each.name } }, h("td", h("b", OPTIONS[each.name]), h("div.small.soft", each.about)), exact("td.num", each.params, 3), exact("td.num", each.tokens, 3), h("td.num.wide", number(each.tokens / each.params, 3)), each.loss === null ? h("td.num.small.soft", { data: { unknown: each.name } }, each.unknown) : exact("td.num", each.loss, 4)))))), h("p.small.soft", "Losses are those of the law of Hoffmann et al. (2022), fitted again in 2024, on their text and tokenizer: differences carry over, constants do not.")),
     h("section.card.stack", picture.root));
   }
   await load();

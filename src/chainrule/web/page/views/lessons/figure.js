@@ -1,13 +1,12 @@
 // A figure of a lesson with sliders: points, lines, maps and the numbers behind them, computed anew by the server.
 
-import { remember } from "../../app.js";
 import { ask, query } from "../../lib/api.js";
 import { debounce, exact, h, number, replace } from "../../lib/dom.js";
 import { unpack } from "../../lib/maps.js";
-import { asPython, heading, permalink, work } from "../../lib/parts.js";
+import { asPython, heading, permalink } from "../../lib/parts.js";
 import { plot } from "../../lib/plot.js";
 
-export async function renderFigure(place, name, params) {
+export async function renderFigure(place, name, { params, remember, work }) {
   place.classList.add("stack-large");
   const chosen = Object.fromEntries(params);
   let found = await ask(`/api/figures/${encodeURIComponent(name)}?${query(chosen)}`);
@@ -15,7 +14,7 @@ export async function renderFigure(place, name, params) {
   const plots = found.plots.map((each) => plot("", { x: { label: each.x, low: each.left, high: each.right }, y: { label: each.y, log: each.log, low: each.low, high: each.high }, height: 320 }));
   const load = debounce(60, () => {
     remember(new URLSearchParams(chosen));
-    work(wrong, async ({ onjob }) => { found = await ask(`/api/figures/${encodeURIComponent(name)}?${query(chosen)}`, { onjob }); draw(); return []; }, { keep: true });
+    work(wrong, async ({ onjob, signal }) => { found = await ask(`/api/figures/${encodeURIComponent(name)}?${query(chosen)}`, { onjob, signal }); draw(); return []; }, { keep: true });
   });
   const slide = (knob) => {
     const said = h("b.mono", number(knob.value));

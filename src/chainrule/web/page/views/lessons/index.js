@@ -9,12 +9,13 @@ import { doneIn, forget } from "./progress.js";
 
 const PARTS = { numbers: "Numbers", networks: "Networks", sequences: "Sequences", transformers: "Transformers", purpose: "From a model to an assistant" };
 
-export function render(place, { below, params }) {
+export function render(place, visit) {
+  const { below } = visit;
   place.classList.add("stack-large");
   if (below === "") return renderPath(place);
   const [first, second] = below.split("/");
-  if (first === "figures" && second) return renderFigure(place, second, params);
-  return renderLesson(place, decodeURIComponent(below));
+  if (first === "figures" && second) return renderFigure(place, second, visit);
+  return renderLesson(place, decodeURIComponent(below), visit);
 }
 
 async function renderPath(place) {

@@ -4,11 +4,12 @@ import { moduleOf, view } from "../../app.js";
 import { ask, query } from "../../lib/api.js";
 import { h, replace } from "../../lib/dom.js";
 import { blocks, parts } from "../../lib/math.js";
-import { heading, permalink, problem, work } from "../../lib/parts.js";
+import { heading, permalink, problem } from "../../lib/parts.js";
 import { doneIn, note } from "./progress.js";
 
-export async function renderLesson(place, name) {
+export async function renderLesson(place, name, { signal, work }) {
   const lesson = await ask(`/api/lessons/${encodeURIComponent(name)}`);
+  if (signal.aborted) return undefined;
   const widgets = [], leaves = [];
   const state = h("div");
   const body = lesson.blocks.map((block) => {
@@ -22,7 +23,7 @@ export async function renderLesson(place, name) {
   const step = (each, words) => (each ? h("a.button", { href: `/lessons/${each.name}`, data: { link: "" } }, words(each.title)) : h("span"));
   replace(place, h("div.lessonhead", h("a.small", { href: "/lessons", data: { link: "" } }, "← All lessons"), heading(lesson.title, lesson.about, permalink()), state),
     h("article.lesson.stack", body),
-    lesson.derivations.length ? h("section.lesson.stack", h("h2", "The mathematics, in full"), lesson.derivations.map(derivation)) : null,
+    lesson.derivations.length ? h("section.lesson.stack", h("h2", "The mathematics, in full"), lesson.derivations.map((each) => derivation(each, work))) : null,
     h("nav.row.between.steps", { "aria-label": "Lessons" }, step(lesson.before, (title) => `← ${title}`), lesson.after ? h("a.button.main", { href: `/lessons/${lesson.after.name}`, data: { link: "" } }, `${lesson.after.title} →`) : h("a.button.main", { href: "/lessons", data: { link: "" } }, "All lessons")));
   document.title = `${lesson.title} · Chainrule Studio`;
   function drawState() {
@@ -30,17 +31,19 @@ export async function renderLesson(place, name) {
     replace(state, h("div.row", h("span.badge", `Lesson ${lesson.number} of ${lesson.of}`), lesson.exercises ? h("span", { class: `badge${done >= lesson.exercises ? " good" : ""}` }, done >= lesson.exercises ? "✓ done" : `${done} of ${lesson.exercises} exercises`) : null));
   }
   drawState();
-  for (const [block, inside] of widgets) leaves.push(await embed(inside, block.path));
+  const visit = { signal, work, remember: () => {} }; // a view inside a lesson leaves the lesson's address alone
+  for (const [block, inside] of widgets) if (!signal.aborted) leaves.push(await embed(inside, block.path, visit));
+  if (signal.aborted) return () => leaves.forEach((leave) => leave?.());
   document.title = `${lesson.title} · Chainrule Studio`;
   return () => leaves.forEach((leave) => leave?.());
 }
 
-/** A view of the Studio inside this page; its own heading is hidden, and it does not change the address. */
-async function embed(place, path) {
+/** A view of the Studio inside this page; its own heading is hidden. */
+async function embed(place, path, visit) {
   const [pathname, search] = path.split("?"), found = view(pathname);
   try {
     const module = await moduleOf(found);
-    return await module.render(place, { below: pathname.slice(found.path.length).replace(/^\//, ""), params: new URLSearchParams(search) });
+    return await module.render(place, { ...visit, below: pathname.slice(found.path.length).replace(/^\//, ""), params: new URLSearchParams(search) });
   } catch (error) {
     replace(place, problem(error));
     return null;
@@ -67,8 +70,8 @@ function exercise(lesson, block, onright) {
   return card;
 }
 
-function derivation(name) {
+function derivation(name, work) {
   const inside = h("div.stack");
   let asked = false;
-  return h("details.card.derivation", { ontoggle: (event) => { if (event.target.open && !asked) { asked = true; work(inside, async ({ onjob }) => blocks(await ask(`/api/derivations/${encodeURIComponent(name)}`, { onjob }))); } } }, h("summary", h("h3", name.replaceAll("_", " "))), inside);
+  return h("details.card.derivation", { ontoggle: (event) => { if (event.target.open && !asked) { asked = true; work(inside, async ({ onjob, signal }) => blocks(await ask(`/api/derivations/${encodeURIComponent(name)}`, { onjob, signal }))); } } }, h("summary", h("h3", name.replaceAll("_", " "))), inside);
 }

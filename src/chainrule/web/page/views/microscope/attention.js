@@ -1,6 +1,6 @@
 // Where heads look: a small map of every head, one of them large, linked to the tokens. Gates of recurrent models.
 
-import { ask as plainAsk } from "../../lib/api.js";
+import { Refused, ask as plainAsk } from "../../lib/api.js";
 import { h, number, replace } from "../../lib/dom.js";
 import { labeled, paint, shaped, unpack } from "../../lib/maps.js";
 import { visible } from "../../lib/model.js";
@@ -86,10 +86,16 @@ const GATES = { h: "state h", c: "cell c", i: "input gate i", f: "forget gate f"
 export async function gatesCard({ state, seen, given, keep, listeners, fresh, ask }) {
   const blocks = seen.blocks.filter((block) => block.recurrent);
   if (!blocks.some((block) => block.name === state.block)) state.block = blocks[0].name;
-  const body = h("div.gates"), strip = h("div");
+  const body = h("div.gates"), strip = h("div"), note = h("div");
   async function draw(how) {
-    const found = await how(`/api/microscope/gates?${given({ block: state.block, edits: null })}`);
+    let without = false;
+    const found = await how(`/api/microscope/gates?${given({ block: state.block })}`).catch((error) => {
+      if (!(error instanceof Refused) || !state.edits.length) throw error;
+      without = true; // an edit took the layer apart: its gates were not kept
+      return how(`/api/microscope/gates?${given({ block: state.block, edits: null })}`);
+    });
     if (!fresh()) return;
+    replace(note, without && h("p.small.soft", { data: { without: "" } }, "Without your changes: one of them takes this layer apart."));
     const arrays = Object.entries(found).map(([name, array]) => [name, unpack(array)]);
     replace(body, arrays.map(([name, { shape: [rows, columns], values }]) => {
       const most = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
@@ -105,5 +111,5 @@ export async function gatesCard({ state, seen, given, keep, listeners, fresh, as
   }
   await draw(ask);
   const select = blocks.length > 1 && h("select.live", { "aria-label": "Layer", onchange: (event) => { state.block = event.target.value; keep(); draw(plainAsk); } }, blocks.map((block) => h("option", { value: block.name, selected: block.name === state.block }, block.name)));
-  return h("section.card.stack", h("div.row.between", h("h2", "Gates and states"), select), h("p.soft", `${state.block}: a row for each token, a column for each unit; blue is positive, orange negative.`), strip, body);
+  return h("section.card.stack", h("div.row.between", h("h2", "Gates and states"), select), h("p.soft", `${state.block}: a row for each token, a column for each unit; blue is positive, orange negative.`), note, strip, body);
 }

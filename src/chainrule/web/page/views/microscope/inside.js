@@ -5,7 +5,6 @@ import { count, h, number, replace, s } from "../../lib/dom.js";
 import { paint, unpack } from "../../lib/maps.js";
 import { visible } from "../../lib/model.js";
 import { pictureButton } from "../../lib/picture.js";
-import { work } from "../../lib/parts.js";
 
 export async function lensCard({ seen, given, pick, ask }) {
   const found = await ask(`/api/microscope/lens?${given()}`);
@@ -47,13 +46,13 @@ export async function headsCard({ given, ask }) {
     })));
 }
 
-export async function architectureCard({ given, fresh, ask }) {
+export async function architectureCard({ given, fresh, ask, work }) {
   const found = await ask(`/api/microscope/architecture?${given({ text: null, target: null, edits: null })}`);
   const outside = found.nodes.filter((node) => !node.block);
   const around = outside.reduce((sum, node) => sum + node.parameters, 0);
   const most = Math.max(...found.blocks.map((block) => block.parameters), around, 1);
-  const show = (node, place) => work(place, async ({ onjob }) => {
-    const value = await plainAsk(`/api/microscope/value?${given({ call: node.name })}`, { onjob });
+  const show = (node, place) => work(place, async ({ onjob, signal }) => {
+    const value = await plainAsk(`/api/microscope/value?${given({ call: node.name })}`, { onjob, signal });
     if (!fresh()) return undefined;
     const { shape: [rows, columns], values } = unpack(value.values), most = Math.max(Math.abs(value.least), Math.abs(value.most), 1e-12), read = h("p.readout");
     const canvas = paint(h("canvas.map.value", { role: "img", "aria-label": `Values of ${node.name}` }), values, rows, columns, { most, signed: true });

@@ -3,9 +3,9 @@
 import { ask as plainAsk } from "../../lib/api.js";
 import { count, h, number, replace } from "../../lib/dom.js";
 import { visible } from "../../lib/model.js";
-import { asPython, work } from "../../lib/parts.js";
+import { asPython } from "../../lib/parts.js";
 
-export async function sidesCard({ models, state, seen, given, keep, fresh, signal }) {
+export async function sidesCard({ models, state, seen, given, keep, fresh, signal, work }) {
   const body = h("div.stack"), own = models.find((each) => each.name === state.run);
   const ordered = [own, ...models.filter((each) => each !== own)].filter(Boolean);
   const choices = ordered.flatMap((each) => [...each.steps.map((step) => ({ run: each.name, step })), { run: each.name, step: null }]).filter((each) => each.run !== state.run || each.step !== state.step);

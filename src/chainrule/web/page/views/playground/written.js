@@ -16,13 +16,13 @@ export function strip(tokens, at, pick, label = "Tokens of the text") {
     title: token.p === null ? "the first token" : `${number(100 * token.p, 3)} %`, onclick: () => pick(i) }, token.piece === "\n" ? "⏎\n" : token.piece)));
 }
 
-/** The alternatives at a token; `branch(id)` goes on from another one. */
+/** The alternatives at a token; `branch(id)` goes on from another one, where that is possible. */
 export function alternatives(token, branch) {
   if (!token.top.length) return h("p.soft", "Nothing comes before the first token: choose another one.");
   const cut = token.top.some((each) => each.after !== undefined);
-  return [h("p.soft", "At ", h("code", visible(token.piece)), " the model expected these. Choose one to go on from there."),
+  return [h("p.soft", "At ", h("code", visible(token.piece)), ` the model expected these.${branch ? " Choose one to go on from there." : ""}`),
     cut && h("p.small.soft", "The bar is the model’s own probability; the second number is what it was drawn with, after temperature and cuts."),
-    h("div.bars", token.top.map((each) => h("button", { type: "button", disabled: Boolean(recorded), class: `chance${each.id === token.id ? " right" : ""}${cut ? " two" : ""}`, data: { id: String(each.id), p: String(each.p), after: String(each.after ?? "") }, onclick: () => branch(each.id) }, h("code", visible(each.piece)),
+    h("div.bars", token.top.map((each) => h(branch ? "button" : "div", { ...(branch ? { type: "button", disabled: Boolean(recorded), onclick: () => branch(each.id) } : {}), class: `chance${each.id === token.id ? " right" : ""}${cut ? " two" : ""}`, data: { id: String(each.id), p: String(each.p), after: String(each.after ?? "") } }, h("code", visible(each.piece)),
       h("span.rail", h("span", { css: { width: `${100 * each.p}%` } })), h("span.num", `${number(100 * each.p, 3)} %`), cut && h("span.num.soft", each.after ? `${number(100 * each.after, 3)} %` : "cut"))))];
 }
 
@@ -32,7 +32,7 @@ export function drawText(found, { state, branch, begin }) {
   const pick = (to, focus) => { at = to; draw(); if (focus) text.querySelector(".written").focus(); };
   function draw() {
     replace(text, strip(found.tokens, at, pick));
-    replace(side, h("h2", "What else"), alternatives(found.tokens[at], (id) => branch([...found.tokens.slice(0, at).map((each) => each.id), id])));
+    replace(side, h("h2", "What else"), alternatives(found.tokens[at], state.messages ? null : (id) => branch([...found.tokens.slice(0, at).map((each) => each.id), id])));
   }
   draw();
   const made = found.tokens.length - found.prompt;
