@@ -42,7 +42,7 @@ def test_a_default_is_the_usual_one(found: Any, expected: Any, source: str) -> N
 
 def test_the_bits_of_word_vectors_depend_on_how_the_text_is_cut() -> None:
     """Another number trains other vectors from the same command."""
-    assert (word_vectors.STRETCH, word_vectors.COUNT, word_vectors.LANES) == (1 << 14, 32, 8)
+    assert (word_vectors.PASSAGE, word_vectors.COUNT, word_vectors.LANES) == (1 << 14, 32, 8)
 
 
 def test_the_trainer_uses_the_first_beta_of_adam() -> None:

@@ -297,8 +297,12 @@ def test_shared_parameters_are_those_of_the_other_layer() -> None:
     one, other = Model(), Model()
     other.pair[0].running_mean[...] = 5.0
     kept = one.heads["a"].weight
+    one.scale.requires_grad = False  # as a layer is made
+    other.h[1].fc.weight.requires_grad = other.heads["a"].weight.requires_grad = False  # as it was tuned
     one.share(other, but=["heads.a.weight"])
     theirs = dict(other.named_parameters())
+    assert [name for name, param in one.named_parameters() if not param.requires_grad] == ["scale"]
+    assert not theirs["heads.a.weight"].requires_grad  # nobody has taken it over
     for name, param in one.named_parameters():
         assert (param is kept) if name == "heads.a.weight" else (param is theirs[name]), name
     assert one.tied is one.h[0].fc.weight is other.tied

@@ -407,11 +407,25 @@ def test_a_rehearsal_tells_the_next_step_and_changes_nothing(name: str, backend:
         optimizer = ALL[name](params)
         for _ in range(2):
             params.grad[...] = rng.normal(size=params.grad.size)
+            grads = params.grad.copy()
             before, state = params.data.copy(), optimizer.state()
             chunks = list(optimizer.rehearse())
             assert [start for start, _ in chunks][:3] == [0, CHUNK, 2 * CHUNK]  # never a copy of the whole
             np.testing.assert_array_equal(params.data, before)
+            np.testing.assert_array_equal(params.grad, grads)
             assert all(np.array_equal(value, state[key]) for key, value in optimizer.state().items())
             optimizer.step()
             moved = np.concatenate([moved for _, moved in chunks])
             np.testing.assert_array_equal(moved, params.data - before)
+
+
+def test_a_rehearsal_counts_the_rate_of_a_group() -> None:
+    slow, fast = (Param(np.ones(3, np.float32)) for _ in range(2))
+    optimizer = SGD([{"params": [slow]}, {"params": [fast], "lr": 0.5}], 0.1)
+    for param in (slow, fast):
+        param.grad = np.ones(3, np.float32)
+    for lr, ratio in ((None, 1.0), (0.2, 2.0)):  # of a schedule, which counts for both
+        moved = dict(optimizer.rehearse(lr))
+        np.testing.assert_allclose(moved[0], -0.1 * ratio, rtol=1e-6)
+        np.testing.assert_allclose(moved[3], -0.5 * ratio, rtol=1e-6)
+    assert (slow.array == 1).all() and (fast.array == 1).all() and optimizer.lr == 0.1

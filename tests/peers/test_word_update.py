@@ -10,18 +10,18 @@ from torch import Tensor
 
 from chainrule.random import key
 from chainrule.train.word_vectors.sampling import AliasTable, random_words
-from chainrule.train.word_vectors.update import Stretch, learn, reference
+from chainrule.train.word_vectors.update import Passage, learn, reference
 from tests.battery.checks import distance
 
 V, C, N = 11, 6, 60
 
 
-def stretch(average: bool) -> Stretch:
+def passage(average: bool) -> Passage:
     """A text with two boundaries, one window after the other."""
     ids = np.random.default_rng(0).integers(0, V, size=N).astype(np.int32)
     ids[[20, 41]] = -1
     table = AliasTable.of(np.full(V, 1 / V))
-    return Stretch(
+    return Passage(
         ids, 0, N, table, key("peer", 0, seed=1), window=3, negatives=4, average=average, lr=0.2, count=1, lanes=1
     )  # fmt: skip
 
@@ -36,7 +36,7 @@ def window_loss(
     return -F.logsigmoid(sign * scores).sum()
 
 
-def descended(tables: np.ndarray, s: Stretch) -> np.ndarray:
+def descended(tables: np.ndarray, s: Passage) -> np.ndarray:
     """Both tables (2, V, C) after a step of gradient descent for each window, its words found one by one."""
     input, output = (torch.tensor(table, requires_grad=True) for table in tables)
     optimizer = torch.optim.SGD([input, output], lr=s.lr)
@@ -68,7 +68,7 @@ def neighbors(ids: list[int], center: int, reach: int) -> list[int]:
 @pytest.mark.parametrize("average", [False, True], ids=["skip-gram", "CBOW"])
 def test_the_steps_are_gradient_descent(average: bool) -> None:
     tables = np.random.default_rng(1).normal(size=(2, V, C))
-    s = stretch(average)
+    s = passage(average)
     want = descended(tables, s)
     assert distance(want, tables) > 0.05, "the vectors must have moved for the comparison to mean anything"
     for learned, dtype, tolerance in ((reference, np.float64, 1e-12), (learn, np.float32, 1e-5)):

@@ -229,9 +229,9 @@ def test_a_sharded_optimizer_changes_no_bit_and_is_resumed_without_by_any_number
         (("train", "gpt", "nope.txt"), "error: nope.txt: no such file"),
         (
             ("align", "ppo", "runs/x", "prompts.txt"),
-            "align ppo: started as several processes (must be one: one decoder",
+            "align ppo: started as several processes (must be one, whose threads use all cores: one decoder",
         ),
-        (("train", "word2vec", "pydoc", "--epochs", "1"), "SkipGram with 2 ranks"),
+        (("train", "word2vec", "pydoc", "--epochs", "1"), "train word2vec: started as several processes"),
         (("sample", "runs/x"), "started as several processes"),
     ],
 )

@@ -13,7 +13,9 @@ import pytest
 
 from chainrule.data import Corpus, Shards, Split, build, load, read_documents, split
 from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.io import save_pretrained
 from chainrule.models import make
+from chainrule.models.tuning import LoRA, Method, Prefix, Prompt
 from chainrule.runs import Run
 from chainrule.scaling.ladder import Ladder
 from chainrule.tasks.language_modeling import LanguageModelingTask
@@ -183,3 +185,31 @@ def test_windows_to_evaluate_on_are_counted_as_they_are_cut() -> None:
     short = replace(whole, validation=whole.validation[:6])
     share = short.share(model, short.eval_batches(model, batch_size=8, limit=10))
     assert str(share) == "all 1 windows"
+
+
+@pytest.mark.parametrize("family", ["gpt", "llama"])
+@pytest.mark.parametrize("method", [LoRA(rank=2), Prefix(length=4), Prompt(length=4)], ids=lambda m: m.name)
+def test_windows_fit_the_text_and_what_a_method_leaves_of_the_context(
+    family: str, method: Method, tmp_path: Path
+) -> None:
+    """The context of a base may be longer than the text, and a prefix takes some of it."""
+    text = "abcdefghi " * 200
+    tokenizer = CharTokenizer.train(text)
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 128, "vocab_size": tokenizer.vocab_size}
+    save_pretrained(make(family, **sizes), tokenizer, tmp_path / "base")
+
+    def rows(length: int, **size: int) -> int:
+        (tmp_path / "text.txt").write_text(text[:length], encoding="utf-8")
+        data, config, start = tmp_path / "text.txt", TrainConfig(batch_size=2, max_steps=1), tmp_path / "base"
+        run = Run.new(tmp_path / "run", data, config, family, start=start, method=method, draft=True, **size)
+        run.trainer.evaluate()
+        return int(run.trainer.batches.batch(0)[0].shape[1])
+
+    context = method.apply(make(family, **sizes)).context
+    assert rows(670) == 66  # one less than the 67 to evaluate on
+    assert rows(1270) == min(126, context)
+    assert rows(2000) == context
+    if context < 128:  # as long as is said, but for what the method takes
+        assert rows(context * 10 + 20, block_size=128) == context
+    with pytest.raises(DataError, match="training text: 1 token, "):
+        rows(1)

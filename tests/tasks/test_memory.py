@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ChainruleWarning
+from chainrule.models.tuning import LoRA, Prefix, Prompt
 from chainrule.tasks import memory
 from chainrule.train import TrainConfig
 
@@ -40,6 +42,24 @@ def test_windows_that_are_made_shorter_are_told(monkeypatch: pytest.MonkeyPatch)
         assert memory.longest_window(CONFIG, TRAINING, 1000) == 256  # the context is the most
 
 
+def test_windows_of_no_text_and_beside_a_prefix() -> None:
+    assert [memory.longest_window(CONFIG, TRAINING, wanted) for wanted in (-1, 0, 1)] == [1, 1, 1]
+    for method, context in ((Prefix(length=12), 500), (Prompt(length=12), 500), (LoRA(rank=2), 512)):
+        with memory.counted_with(method):
+            assert memory.context_of(CONFIG) == memory.longest_window(CONFIG, TRAINING, 1000) == context
+    assert memory.context_of(CONFIG) == 512
+
+
+def test_recomputing_a_block_more_keeps_its_input_and_all_that_learns() -> None:
+    training = replace(TRAINING, recompute=True)
+    two, three = (memory.step_bytes(replace(CONFIG, n_layer=n), training) for n in (2, 3))
+    block = cr.models.GPT.abstract(CONFIG).h[0].count()
+    assert three - two == 4 * (4 * block + 4 * 512 * 32)  # weights, gradients, two moments; (B, T, C)
+    assert two < memory.step_bytes(CONFIG, TRAINING)
+    with memory.counted_with(LoRA(rank=2, targets=("h.1.attn.c_proj",))):  # a layer by its number
+        assert memory.step_bytes(CONFIG, training) < two
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("memory")
@@ -62,13 +82,15 @@ print("peak", peak_memory() / 2**20)
 """
 
 
-@pytest.mark.parametrize(("method", "batch_size"), [("lora", 4), ("full", 1)])
+@pytest.mark.parametrize(
+    ("method", "batch_size", "more"), [("lora", 4, []), ("full", 1, []), ("full", 2, ["--recompute"])]
+)
 def test_a_tuning_takes_what_is_said_before_its_first_step(
-    folder: Path, tmp_path: Path, method: str, batch_size: int
+    folder: Path, tmp_path: Path, method: str, batch_size: int, more: list[str]
 ) -> None:
     """A process of its own, from reading the base to the last checkpoint."""
     words = ["tune", str(folder / "base"), str(folder / "text.txt"), "--method", method, "--max-steps", "2"]
-    words += ["--batch-size", str(batch_size), "--eval-windows", "2", "--out", str(tmp_path / "run")]
+    words += ["--batch-size", str(batch_size), "--eval-windows", "2", "--out", str(tmp_path / "run"), *more]
     done = subprocess.run([sys.executable, "-c", TUNE, *words], capture_output=True, text=True, check=True)
     said, there = re.search(r"memory: about ([\d,]+) MiB", done.stderr + done.stdout), done.stdout.split()[-1]
     assert said is not None

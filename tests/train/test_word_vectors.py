@@ -78,7 +78,7 @@ def test_the_loss_falls(kind: type[Word2Vec]) -> None:
 
 
 def test_the_learning_rate_falls_linearly_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chainrule.train.word_vectors.trainer.STRETCH", 100)
+    monkeypatch.setattr("chainrule.train.word_vectors.trainer.PASSAGE", 100)
     trainer = WordVectorStep(model_of(), sentences(80), WordTrainConfig(epochs=3, sample=0, lr=0.2))
     steps = list(run(trainer))
     assert [step.epoch for step in steps] == [0] * 6 + [1] * 6 + [2] * 6  # 560 places

@@ -19,9 +19,6 @@ POOLED = (
     "ladder",
     "scale run",
 )  # whose items they can share out
-ALONE = {
-    "align ppo": "one decoder writes all answers, and its threads use all cores: start it without mpiexec"
-}
 HEARD = 1.0  # seconds for `mpiexec` to pass on what a rank has said: an abort loses what it still holds
 
 
@@ -31,9 +28,12 @@ def together(name: str) -> None:
         return
     if rank():
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if name in ALONE:
-        raise ConfigError(f"{name}: started as several processes (must be one: {ALONE[name]})")
     if name.split()[0] not in SHARED and name not in POOLED:
+        from chainrule.train.policy import COMMAND, WHY_ALONE
+        from chainrule.train.share import not_alone
+
+        if name == COMMAND:
+            raise not_alone(name, WHY_ALONE)
         rule = f"must be one process: only {', '.join((*SHARED, *POOLED))} can be shared"
         raise ConfigError(f"{name}: started as several processes ({rule})")
 

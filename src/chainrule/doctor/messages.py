@@ -155,7 +155,8 @@ MESSAGES = {
         "{smaller}"),
     Code.NOT_FINITE_SUM: Message("problem", "not finite",
         "every number of the batch is finite when recomputed",
-        "The sum of the losses or of the squared gradients is too large.",
+        "The sum of the losses or of the squared gradients is too large. Or dropout drew others, as for an embedder on "
+        "several ranks.",
         "{smaller}"),
     Code.NOT_FINITE_UPDATE: Message("problem", "not finite", "{validation}{weight} after step {step}",
         "The update itself took the weights where nothing can be computed.",

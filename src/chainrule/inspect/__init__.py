@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chainrule.inspect.attention import Pattern, maps, pattern, patterns
     from chainrule.inspect.embedding_space import anisotropy, clusters, concept_direction, embedding_space
     from chainrule.inspect.generalization import exposure, split_losses
-    from chainrule.inspect.gradients import ParameterReport, trial_step
+    from chainrule.inspect.gradients import ParameterReport
     from chainrule.inspect.inside.ablation import Ablation, ablation
     from chainrule.inspect.inside.architecture import architecture
     from chainrule.inspect.inside.attribution import Attribution, attribute
@@ -46,7 +46,7 @@ __all__ = [
     "effect", "embedding_space", "expected_loss", "exposure", "focus", "gradient_map", "head_means", "head_scores",
     "input_gradient", "integrated_gradients", "lens_of", "logit_lens", "maps", "output_entropy", "patching",
     "pattern", "patterns", "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites",
-    "spectrum", "split_losses", "steering_vector", "strongest", "trial_step", "view"
+    "spectrum", "split_losses", "steering_vector", "strongest", "view"
 ]  # fmt: skip
 
 lazy.names(
@@ -56,7 +56,7 @@ lazy.names(
     attention="Pattern maps pattern patterns",
     embedding_space="anisotropy clusters concept_direction embedding_space",
     generalization="exposure split_losses",
-    gradients="ParameterReport trial_step",
+    gradients="ParameterReport",
     links="Link attends focus strongest",
     losses="curve expected_loss output_entropy",
     spectrum="Spectrum attention_spectra recurrent_spectra spectrum",

@@ -67,21 +67,6 @@ def update_norms(optimizer: Optimizer, lr: float | None = None) -> dict[int, flo
     return {key: math.sqrt(total) for key, total in squares.items()}
 
 
-def trial_step(optimizer: Optimizer, lr: float | None = None) -> dict[str, Array]:
-    """By how much the next step would move each parameter that learns; nothing is changed."""
-    params = optimizer.params
-    moved = np.zeros(params.grad.size, params.grad.dtype)
-    with np.errstate(all="ignore"):
-        for first, change in optimizer.rehearse(lr):
-            moved[first : first + change.size] = change
-    start = params.offsets
-    return {
-        name: moved[start[id(p)] : start[id(p)] + p.size].reshape(p.shape)
-        for name, p in params.items()
-        if p.requires_grad
-    }
-
-
 def norm(x: Array) -> float:
     """√(Σ x²), summed in float64, a chunk at a time: of a large matrix a copy of twice its size would be made."""
     flat = np.ravel(x)

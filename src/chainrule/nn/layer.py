@@ -182,10 +182,14 @@ class Layer(Answering):
     def share(self, other: Layer, *, but: Collection[str] = ()) -> None:
         """Have the parameters of `other`, those objects and no copies, except those named in `but`; copy its buffers.
 
-        Names and shapes must match. What one of the two learns the other knows.
+        Names and shapes must match. What one of the two learns the other knows, and what learns is what learns here:
+        a part that was frozen in `other` is free again.
         """
         theirs = {name: param for name, param in other.named_parameters() if name not in but}
         self.check_state(other.arrays() | {name: a for name, a in self.arrays().items() if name in but})
+        for name, param in self.named_parameters():
+            if name in theirs:
+                theirs[name].requires_grad = param.requires_grad
         for path, layer in self.named_layers():
             for name, value in list(vars(layer).items()):
                 if any(isinstance(part, Param) for _, part in _walk(name, value)):

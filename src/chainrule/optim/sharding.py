@@ -107,7 +107,10 @@ class ShardedAdamW(AdamW):
         return {slot: native.zeros(self.params.size, self.params.grad.dtype) for slot in self.slots}
 
     def rehearse(self, lr: float | None = None) -> Iterator[tuple[int, Array]]:
-        """That of all ranks, in the chunks of one optimizer. All must ask."""
+        """That of all ranks, in the chunks of one optimizer. All must ask.
+
+        Each rank has an array of its own part and one of the whole block while it is asked.
+        """
         own = native.zeros(self.params.size, self.params.grad.dtype)
         for start, moved in super().rehearse(lr):
             own[start : start + moved.size] = moved

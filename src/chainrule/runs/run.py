@@ -115,6 +115,8 @@ class Run:
         size |= {name: named_model(size[name]) for name in kind.models if size.get(name)}
         read_here = opened is not None  # nobody else has its weights: a second copy would be for nothing
         setup = Setup.new(model, found, tokenizer, config, start, task, method, read_here, **size)
+        if opened is not None:
+            opened.taken = True
         embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
         run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded

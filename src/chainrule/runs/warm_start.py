@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,9 @@ from chainrule.tasks.registry import TASKS
 from chainrule.text import Tokenizer
 
 
-class Start(NamedTuple):
-    """A model to begin with, and where it is."""
+@dataclass
+class Start:
+    """A model to begin with, and where it is. One run takes its weights."""
 
     path: Path
     model: Model
@@ -32,6 +34,8 @@ class Start(NamedTuple):
     """Highest learning rate of its pretraining; where that is not known, the usual one of its family and width."""
     own: dict[str, Any]
     """What its own run says of its training, empty if it comes without."""
+    taken: bool = False
+    """A run has begun with it: what that one learns changes these weights."""
 
     @classmethod
     def open(cls, path: str | Path) -> Start:
@@ -56,6 +60,8 @@ def _pretraining_rate(model: Model, training: Mapping[str, Any]) -> float:
 def load_start(path: str | Path | Start, tokenizer: Tokenizer | str | None) -> tuple[Model, Tokenizer]:
     """The model to begin with and its tokenizer; no other one fits its weights."""
     start = path if isinstance(path, Start) else Start.open(path)
+    if start.taken:
+        raise ConfigError(f"train: another run has begun with this Start of {start.path} (open it again)")
     if not is_tokenizer(tokenizer, start.tokenizer):
         raise own_tokenizer(tokenizer, start.path)
     return start.model, start.tokenizer

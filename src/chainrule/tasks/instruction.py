@@ -118,7 +118,7 @@ class InstructionTask(WritingTask):
 
     def check(self, sizes: Any, training: Any) -> None:
         """A step fits into memory."""
-        check_memory(sizes, training, self.window or sizes.block_size)
+        check_memory(sizes, training, self.window)
 
     def for_start(self, model: LanguageModel, training: Any) -> Self:
         """With rows as long as the longest conversation, if there are memory and context for it."""

@@ -13,7 +13,7 @@ from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import write
 from chainrule.models import LanguageModel
 from chainrule.tasks.baselines import count_baselines
-from chainrule.tasks.memory import check_memory, longest_window
+from chainrule.tasks.memory import check_memory, context_of, longest_window
 from chainrule.tasks.task import EvalBatches
 from chainrule.tasks.writing import WritingTask
 from chainrule.text import CharTokenizer, Tokenizer, prompt_ids
@@ -73,17 +73,17 @@ class LanguageModelingTask(WritingTask):
 
     def check(self, sizes: Any, training: Any) -> None:
         """A row has more tokens than a window, and a step fits into memory."""
-        window = self.window or sizes.block_size
+        window = self.window or context_of(sizes)
         check_length("training text", self.training, window)
         check_length("validation text", self.validation, window)
         check_memory(sizes, training, window)
 
     def for_start(self, model: LanguageModel, training: Any) -> Self:
         """With windows for which there are memory and text: the context of a model from elsewhere may be long."""
-        if model.training_window != model.config.block_size:
+        if model.training_window != model.context:  # it has rows of many contexts
             return self
         least = min(len(self.training), len(self.validation))
-        window = max(FEWEST, longest_window(model.config, training, least - 1))
+        window = min(max(FEWEST, longest_window(model.config, training, least - 1)), model.context)
         return self if window >= model.training_window else replace(self, window=window)
 
     def facts(self) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import warnings
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 from chainrule.autograd.mode import switched
@@ -34,7 +33,7 @@ def check_memory(sizes: Any, training: Any, window: int | None = None) -> None:
     less = (", or let less learn: ", Setting("method"), " lora") if whole else ()
     raise ConfigError(
         *("train: ", Setting("batch_size"), f" is {training.batch_size}, "),
-        *(Setting("block_size"), f" {window or sizes.block_size}: "),
+        *(Setting("block_size"), f" {window or context_of(sizes)}: "),
         f"a step takes {needed / 2**30:,.{digits}f} GiB, this machine has {there / 2**30:.{digits}f} ",
         *("(make one of them smaller, or accumulate larger", *less, ")"),
     )
@@ -45,7 +44,7 @@ def longest_window(config: Any, training: Any, wanted: int) -> int:
 
     The context is the most there are. Windows that became shorter are told.
     """
-    window = most = min(wanted, int(config.block_size))
+    window = most = max(1, min(wanted, context_of(config)))  # a text may have no token
     while (needed := step_bytes(config, training, window)) > memory() // 2 and window > SHORT:
         window //= 2
     if window < most and needed <= memory():  # or it is refused
@@ -68,6 +67,19 @@ def counted_with(method: Method | None) -> AbstractContextManager[Any]:
     return switched(_counted, "method", method)
 
 
+def context_of(config: Any) -> int:
+    """Tokens in a row at most: a prefix or a soft prompt takes places of the context."""
+    method = _counted.method
+    return int(config.block_size if method is None else _abstract(config, method).context)
+
+
+def _abstract(config: Config, method: Method | None) -> Model:
+    """A model of this size, tuned by the method, whose parameters have shapes only."""
+    with abstract_parameters():
+        model = model_class(config)(config)
+        return model if method is None else method.apply(model)
+
+
 def whole_bytes(model: Model, training: Any, window: int | None, method: Method) -> int:
     """What this process will take at its highest if the model, which is in memory, is tuned by this method.
 
@@ -87,16 +99,12 @@ def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
     batch = IDS * training.batch_size * tokens
     if IDS * tokens > memory() or not isinstance(config, Config):
         return batch
-    if training.recompute:  # one block at a time
-        config = replace(config, n_layer=1)  # type: ignore[type-var]
-    with abstract_parameters():
-        model = model_class(config)(config)
-        if _counted.method is not None and not training.recompute:  # a method may name layers by number
-            _counted.method.apply(model)
-            tokens = min(tokens, model.context)  # a soft prompt takes the first places
+    model = _abstract(config, _counted.method)
+    if _counted.method is not None:
+        tokens = min(tokens, model.context)  # a soft prompt takes the first places
 
     def held(rows: int) -> int:
-        return step_memory(model, step_batch(model, rows, tokens))
+        return step_memory(model, step_batch(model, rows, tokens), recompute=training.recompute)
 
     rows, few = -(-training.batch_size // training.accumulate), max(1, FEW // tokens)
     if rows <= 2 * few:

@@ -72,6 +72,22 @@ def kept(graph: Graph) -> list[int]:
     return found
 
 
+def kept_recomputing(graph: Graph) -> int:
+    """The bytes of `kept` if blocks are recomputed: of one block, the largest, and only the inputs of the others."""
+    outside, blocks, inputs = 0, dict[str, int](), dict[str, int]()
+    for node, nbytes in zip(graph.nodes, kept(graph), strict=True):
+        if name := block_of(node.layer):
+            blocks[name] = blocks.get(name, 0) + nbytes
+            inputs.setdefault(name, FLOAT * int(np.size(node.arrays[0])))
+        else:
+            outside += nbytes
+    learning = [name for name, nbytes in blocks.items() if nbytes]  # before the first of them nothing waits
+    if not learning:
+        return outside
+    largest = max(learning, key=blocks.__getitem__)
+    return outside + blocks[largest] + sum(inputs[name] for name in learning if name != largest)
+
+
 def for_a_moment(graph: Graph) -> int:
     """Bytes that a backward pass makes and drops again at most: a chunk of logits, and the gradients of one call."""
     logits, others = [0], [0]

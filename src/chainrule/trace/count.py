@@ -25,6 +25,7 @@ from chainrule.trace.cost import (
     components,
     for_a_moment,
     kept,
+    kept_recomputing,
     matrix_numbers,
     work,
 )
@@ -130,18 +131,23 @@ def kept_for_backward(model: Model, batch: Batch) -> int:
 
 def training_memory(model: Model, batch: Batch) -> dict[str, int]:
     """Bytes that training by AdamW holds at the end of a forward pass."""
+    return _between_steps(model) | {"activations": kept_for_backward(model, batch)}
+
+
+def _between_steps(model: Model) -> dict[str, int]:
+    """Bytes that training by AdamW holds all the time."""
     learning = FLOAT * model.count(trainable=True)
-    return {
-        "weights": FLOAT * model.count(),
-        "gradients": learning,
-        "optimizer": MOMENTS * learning,
-        "activations": kept_for_backward(model, batch),
-    }
+    return {"weights": FLOAT * model.count(), "gradients": learning, "optimizer": MOMENTS * learning}
 
 
-def step_memory(model: Model, batch: Batch) -> int:
-    """Bytes of a training step at its highest: what training holds, and what a backward pass makes for a moment."""
-    return sum(training_memory(model, batch).values()) + for_a_moment(step_graph(model, batch))
+def step_memory(model: Model, batch: Batch, *, recompute: bool = False) -> int:
+    """Bytes of a training step at its highest: what training holds, and what a backward pass makes for a moment.
+
+    With `recompute` the activations of one block wait for the backward pass, and the inputs of the others.
+    """
+    graph = step_graph(model, batch)
+    activations = kept_recomputing(graph) if recompute else sum(kept(graph))
+    return sum(_between_steps(model).values()) + activations + for_a_moment(graph)
 
 
 def running_memory(model: Model, batch: Batch, weights: str = "fp32") -> dict[str, int]:

@@ -31,7 +31,7 @@ from chainrule.train.trainer import Trainer
 BESIDE, BETA = "beside.", "beta"  # names in the file of the optimizer
 SHOWN = ("objective/scores", "objective/kl", "val/answer_length")  # of an evaluation
 UNUSED = {"accumulate": 1, "ema": 0.0, "on_nan": "stop", "watch_every": 0}  # settings, and what they must be
-WHY_ALONE = "most of its time goes into answers that one decoder writes together"
+COMMAND, WHY_ALONE = "align ppo", "one decoder writes all answers"
 HELD_OUT = 1 << 40  # the number of rollouts that are not of a step: the same draws in every evaluation
 
 
@@ -39,7 +39,7 @@ class PolicyStep(GradientStep):
     """A rollout of the policy, its scores, and several updates."""
 
     def __init__(self, method: PolicyGradient, batches: BatchSource, config: TrainConfig) -> None:
-        check_alone(method.learner, world().size, WHY_ALONE)
+        check_alone(COMMAND, world().size, WHY_ALONE)
         for name, wanted in UNUSED.items():
             if getattr(config, name) != wanted:
                 raise ConfigError.of("ppo", {name: getattr(config, name)}, f"must be {wanted}")

@@ -164,8 +164,13 @@ class RankShare(Share):
             self.shard.gather(self.parameters.grad)
 
 
-def check_alone(model: Model, ranks: int, why: str) -> None:
+def check_alone(command: str, ranks: int, why: str) -> None:
     """Refuse to train by several processes what must be trained by one."""
     if ranks > 1:
-        rule = "must be trained by one process, whose threads use all cores"
-        raise ConfigError(f"train: {type(model).__name__} with {ranks} ranks ({rule}: {why})")
+        raise not_alone(command, why)
+
+
+def not_alone(command: str, why: str) -> ConfigError:
+    """Several processes were started for a training of one."""
+    rule = f"must be one, whose threads use all cores: {why}; start it without mpiexec"
+    return ConfigError(f"{command}: started as several processes ({rule})")

@@ -155,8 +155,10 @@ class GradientStep(Step):
         """Leave out a step that is not finite; the weights are as before it."""
         what = f"loss {loss}, gradient norm {norm} at step {number + 1}"
         if isinstance(self.scale, NoScale):
+            # Parts as they were computed, so that dropout drops the same. A model that compares all rows of a batch is
+            # searched in one part: on several ranks, where each read some rows, it had other masks.
             ranks = self.share.ranks if self.model.divisible else 1
-            parts = min(self.config.batch_size, self.config.accumulate * ranks)  # as they were computed
+            parts = min(self.config.batch_size, self.config.accumulate * ranks)
             config = replace(self.config, accumulate=parts)
             finding = explain(self.model, batch, config, number, self.tokenizer)
             self.skips.add(what, finding, stop=self.config.on_nan == "stop")

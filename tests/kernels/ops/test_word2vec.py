@@ -11,24 +11,24 @@ from chainrule import native
 from chainrule.autograd.types import Array
 from chainrule.random import key
 from chainrule.train.word_vectors.sampling import AliasTable
-from chainrule.train.word_vectors.update import Stretch, learn, reference
+from chainrule.train.word_vectors.update import Passage, learn, reference
 
 extension = native.kernels()
 
 
-def case(V: int, C: int, n: int = 90, **settings: object) -> tuple[Array, Array, Stretch]:
+def case(V: int, C: int, n: int = 90, **settings: object) -> tuple[Array, Array, Passage]:
     rng = np.random.default_rng((V, C, n))
     tables = (rng.normal(size=(2, V, C)) / np.sqrt(C)).astype(np.float32)
     ids = rng.integers(0, V, size=n).astype(np.int32)
     ids[rng.random(n) < 0.1] = -1
-    stretch = Stretch(
+    passage = Passage(
         ids, 0, n, AliasTable.of(rng.dirichlet(np.ones(V))), key("test", 3, seed=5), window=3, negatives=5,
         average=False, lr=0.05, count=7, lanes=3,
     )  # fmt: skip
-    return *tables, replace(stretch, **settings)  # type: ignore[arg-type]
+    return *tables, replace(passage, **settings)  # type: ignore[arg-type]
 
 
-def by(method: object, case: tuple[Array, Array, Stretch], dtype: type = np.float32) -> Array:
+def by(method: object, case: tuple[Array, Array, Passage], dtype: type = np.float32) -> Array:
     tables = [table.astype(dtype) for table in case[:2]]
     method(*tables, case[2])  # type: ignore[operator]
     return np.stack(tables)
@@ -80,12 +80,12 @@ def test_the_same_bits_for_any_number_of_threads(average: bool) -> None:
         np.testing.assert_array_equal(bits[0], other)
 
 
-def test_stretches_in_turn_are_the_whole() -> None:
+def test_passages_in_turn_are_the_whole() -> None:
     """Random words belong to positions, so a text may be read in pieces of whole rounds."""
-    input, output, stretch = case(50, 24, 210)  # ten rounds
-    whole = by(learn, (input, output, stretch))
-    learn(input, output, replace(stretch, last=105))
-    learn(input, output, replace(stretch, first=105))
+    input, output, passage = case(50, 24, 210)  # ten rounds
+    whole = by(learn, (input, output, passage))
+    learn(input, output, replace(passage, last=105))
+    learn(input, output, replace(passage, first=105))
     np.testing.assert_array_equal(np.stack([input, output]), whole)
 
 

@@ -18,7 +18,9 @@ from chainrule.models.tuning import BitFit, BottleneckAdapter, Full, LoRA, Metho
 from chainrule.models.tuning.parts import base_name
 from chainrule.runs import Run
 from chainrule.runs.load import open_model
+from chainrule.runs.tuned import adapter
 from chainrule.runs.tuned.adapter import weights_sha256
+from chainrule.runs.warm_start import Start
 from chainrule.train import TrainConfig
 from tests.runs.helpers import corpus, losses, new_run
 from tests.runs.survivors import new, outcome, write_data
@@ -289,3 +291,68 @@ def test_other_data_than_those_of_the_base(folder: Path, tmp_path: Path) -> None
     run = tune(folder, "logged", LoRA(rank=2), max_steps=3)
     run.train()
     assert [step for step, _ in losses(run)] == [1, 2, 3]
+
+
+def test_a_run_that_begins_with_a_tuned_one_learns_everything(folder: Path) -> None:
+    """What was frozen there is not frozen here, and the run is resumed."""
+    tune(folder, "bitfit-before", BitFit(), max_steps=2).train()
+    run = Run.new(
+        folder / "after", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "bitfit-before"
+    )
+    assert run.model.count(trainable=True) == run.model.count()
+    _stop_after(run, 5)
+    Run.resume(folder / "after").train()
+    whole = Run.new(
+        folder / "whole", folder / "text.txt", TrainConfig(**SETTINGS), start=folder / "bitfit-before"
+    )
+    whole.train()
+    assert outcome(folder / "after") == outcome(folder / "whole")
+
+
+def test_one_run_takes_what_was_opened(folder: Path) -> None:
+    config, start = TrainConfig(**SETTINGS), Start.open(folder / "base")
+    with pytest.raises(ChainruleError, match="nope"):  # nothing was taken
+        Run.new(folder / "x", folder / "text.txt", config, start=start, tokenizer="nope", draft=True)
+    Run.new(folder / "x", folder / "text.txt", config, start=start, method=LoRA(rank=2), draft=True)
+    with pytest.raises(
+        ConfigError, match=r"another run has begun with this Start of .*base \(open it again\)"
+    ):
+        Run.new(folder / "x", folder / "text.txt", config, start=start, draft=True)
+
+
+def test_a_prefix_that_took_no_positions_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = folder / "old-prefix-alone"
+    alone.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(adapter, "POSITIONS", {})  # as it was written before
+        tune(folder, "old-prefix", Prefix(length=2), max_steps=2).train()
+    for file in ("adapter_model.safetensors", "adapter_config.json"):
+        shutil.copy(folder / "old-prefix" / "checkpoints" / "step_000002" / file, alone)
+    for path in (folder / "old-prefix", alone):
+        for to_decode in (False, True):
+            with pytest.raises(CheckpointError, match=r"prefix took no positions \(tune it again\)"):
+                open_model(path, to_decode=to_decode)
+    about = json.loads((alone / "adapter_config.json").read_text())
+    del about["chainrule"]  # as PEFT writes it, whose prefix always took the first positions
+    (alone / "adapter_config.json").write_text(json.dumps(about))
+    assert open_model(alone).model.context == 14
+
+
+def test_a_resumed_run_has_the_weights_of_its_base_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, bases = tune(folder, "once", LoRA(rank=2), max_steps=2), []
+    run.train()
+    opened = adapter.open_base
+
+    def open_base(*args: Any, **options: Any) -> Any:
+        bases.append(opened(*args, **options))
+        return bases[-1]
+
+    monkeypatch.setattr(adapter, "open_base", open_base)
+    loaded, (_, base, _) = cr.load(folder / "once")[0], bases[0]
+    theirs = base.arrays()
+    for name, param in loaded.named_parameters():
+        if "lora_" not in name:
+            assert param.array is theirs[base_name(name)], name
+    np.testing.assert_array_equal(loaded.eval()(IDS).numpy(), run.model.eval()(IDS).numpy())

@@ -17,7 +17,7 @@ from chainrule.models.tuning import LoRA, Method, Prefix, Prompt
 from chainrule.models.tuning import method_of as described_method
 
 OURS = "chainrule"
-NOT_FIELDS = ("base_sha256", "base_near")
+NOT_FIELDS = ("base_sha256", "base_near", "positions")
 # Settings that are read, or that say only how training went; any other may change what is computed.
 SHARED = {
     "peft_type", "task_type", "inference_mode", "auto_mapping", "base_model_name_or_path", "revision", "peft_version",

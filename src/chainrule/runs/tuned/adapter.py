@@ -28,7 +28,7 @@ from chainrule.io.lazy import later
 from chainrule.io.opened import is_stored, lazy_arrays
 from chainrule.models import BERT, LanguageModel, Model
 from chainrule.models.registry import described
-from chainrule.models.tuning import Method
+from chainrule.models.tuning import Method, Prefix
 from chainrule.models.tuning.parts import base_name, merged, parts
 from chainrule.nn import TokenRows
 from chainrule.nn.init import stored_parameters, unfilled
@@ -36,6 +36,7 @@ from chainrule.runs.tuned.stored import attach_tuned, longer
 from chainrule.text import Tokenizer
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+POSITIONS = {"positions": "first"}  # the mark of a prefix that takes some
 _chain: ContextVar[tuple[Path, ...]] = ContextVar("adapters whose base is being read", default=())
 
 
@@ -111,10 +112,23 @@ def _same(array: Array, other: Array | None, aside: Array | None = None) -> bool
     return not counted[len(other) :].any() and np.array_equal(array[: len(other)][known], other[known])
 
 
-def description(method: Method, base: Base, folder: Path) -> dict[str, Any]:
+def description(model: Model, method: Method, base: Base, folder: Path) -> dict[str, Any]:
     """The content of adapter_config.json but for what is PEFT's."""
     near = os.path.relpath(base.path, folder.resolve())  # where it is if both were moved together
-    return {"chainrule": method.to_dict() | {"base_sha256": base.sha256, "base_near": near}}
+    mark = POSITIONS if _has_positions(model, method) else {}
+    return {"chainrule": method.to_dict() | {"base_sha256": base.sha256, "base_near": near} | mark}
+
+
+def _has_positions(model: Model, method: Method) -> bool:
+    """It is tuned by a prefix that takes positions, as one in front of a GPT does."""
+    return isinstance(method, Prefix) and model.context < int(model.config.block_size)
+
+
+def _check_positions(model: Model, method: Method, about: Mapping[str, Any], folder: Path) -> None:
+    """Without its mark a prefix of ours has learned beside tokens at other positions."""
+    ours = _ours(about)
+    if ours and _has_positions(model, method) and not POSITIONS.items() <= ours.items():
+        raise CheckpointError(f"{folder}: tuned by a version whose prefix took no positions (tune it again)")
 
 
 def build(
@@ -139,8 +153,10 @@ def build(
     in_files = to_decode and issubclass(kind, LanguageModel)
     with stored_parameters() if in_files else unfilled():
         model = method.apply(kind(sizes))
+    _check_positions(model, method, about, folder)
     own, tables = peft.from_files(model, method, arrays), _tables(model)
     values: dict[str, Array] = {}
+    params, given_up = dict(model.named_parameters()), {id(array): array for array in there.values()}
     for name, array in model.arrays().items():
         shape = array.shape
         value = own.pop(name, None)
@@ -161,6 +177,12 @@ def build(
             values[name] = (
                 value if array.shape == shape else later(partial(longer, shape[0]), value, shape=shape)
             )
+        elif (
+            name in params
+            and _can_take(value, params[name].array)
+            and given_up.pop(id(value), None) is not None
+        ):
+            params[name].array = value  # of the base, which nobody else has: a copy would be for nothing
         else:
             array[...] = value
     if own:
@@ -173,6 +195,12 @@ def build(
         if isinstance(layer, TokenRows) and not in_files:
             layer.table()
     return model.eval(), method, base
+
+
+def _can_take(value: Any, array: Array) -> bool:
+    """A parameter can have this array in place of its own."""
+    plain = isinstance(value, np.ndarray) and value.flags.writeable and value.flags.c_contiguous
+    return plain and value.dtype == array.dtype and value.shape == array.shape
 
 
 def open_base(
@@ -250,6 +278,7 @@ def load_adapter(folder: Path, *, to_decode: bool = False) -> tuple[Model, Token
         there = lazy_arrays(model)
         with stored_parameters():
             model = method.apply(type(model)(model.config))
+        _check_positions(model, method, about, folder)
         names = {name: base_name(name) for name in model.arrays()}
         values = {name: there[base] for name, base in names.items() if base in there}
         values |= peft.from_files(model, method, arrays)
@@ -257,6 +286,7 @@ def load_adapter(folder: Path, *, to_decode: bool = False) -> tuple[Model, Token
         attach_tuned(model, values)
     else:
         method.apply(model)
+        _check_positions(model, method, about, folder)
         model.load(model.state() | peft.from_files(model, method, arrays))
     return model.eval(), tokenizer
 

@@ -89,6 +89,6 @@ class Tuning:
             return None
         files = vars(pretrained.parts(model, tokenizer, {}))
         arrays, about = peft.to_files(model, self.method, self.arrays(model), str(self.base.path))
-        about |= description(self.method, self.base, folder)
+        about |= description(model, self.method, self.base, folder)
         adapter = {"adapter_model": arrays, "adapter_config": about}
         return files | {"model": {}, "config": describe(model)} | adapter

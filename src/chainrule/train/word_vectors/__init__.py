@@ -1,6 +1,6 @@
 """Training of word2vec: `trainer` is a step, which is an epoch over all words of a text.
 
-`sampling` draws the words that are kept and those that are told apart from them, `update` learns a stretch of the text.
+`sampling` draws the words that are kept and those that are told apart from them, `update` learns a passage of the text.
 """
 
 from typing import TYPE_CHECKING

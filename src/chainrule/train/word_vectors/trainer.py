@@ -20,22 +20,22 @@ from chainrule.train.share import check_alone
 from chainrule.train.step import GoingOn, Step
 from chainrule.train.trainer import Trainer
 from chainrule.train.word_vectors.sampling import AliasTable, keep_probability, noise
-from chainrule.train.word_vectors.update import Stretch, learn
+from chainrule.train.word_vectors.update import Passage, learn
 from chainrule.types import Array
 
-STRETCH = 1 << 14  # centers with one learning rate, and between two reports of progress
+PASSAGE = 1 << 14  # centers with one learning rate, and between two reports of progress
 COUNT, LANES = 32, 8  # centers per chunk; chunks per round, at most
 MOST_STALE = 8.0  # steps of one row within a round, which do not see each other, times the learning rate
 MOST_WINDOW = 64
 
 
 class Progress(NamedTuple):
-    """Where training is after another stretch of text."""
+    """Where training is after another passage of text."""
 
     epoch: int  # being read, from 0
-    words: int  # read in this stretch: those that subsampling left
+    words: int  # read in this passage: those that subsampling left
     fraction: float  # of the training that is done
-    lr: float  # of this stretch
+    lr: float  # of this passage
 
 
 class WordVectorStep(Step):
@@ -54,7 +54,7 @@ class WordVectorStep(Step):
     by_epoch = True
 
     def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:
-        check_alone(model, world().size, "each word changes the vectors that the next one reads")
+        check_alone("train word2vec", world().size, "each word changes the vectors that the next one reads")
         self.model = model
         self.settings = settings or WordTrainConfig()
         self.ids, self.counts = _checked(ids, model.config.vocab_size)
@@ -73,7 +73,7 @@ class WordVectorStep(Step):
     def __call__(
         self, number: int, lr: float, going_on: GoingOn = lambda said: True
     ) -> tuple[float, None] | None:
-        """Read the text once; given up after the stretch at hand if `going_on` says no."""
+        """Read the text once; given up after the passage at hand if `going_on` says no."""
         began = time.monotonic() - self.seconds
         for progress in self.read(number):
             self.words += progress.words
@@ -87,18 +87,18 @@ class WordVectorStep(Step):
         return self.loss(), None
 
     def read(self, epoch: int) -> Iterator[Progress]:
-        """Learn from the text once, stretch by stretch."""
+        """Learn from the text once, passage by passage."""
         settings, tables = self.settings, (self.model.input.weight, self.model.output.weight)
         kept, name = self.kept(epoch), key("word2vec", epoch, seed=settings.seed)
         n = max(len(kept), 1)
-        for first in range(0, n, STRETCH):
-            last = min(first + STRETCH, len(kept))
+        for first in range(0, n, PASSAGE):
+            last = min(first + PASSAGE, len(kept))
             lr = self.lr * (1 - (epoch + first / n) / settings.epochs)
-            stretch = Stretch(
+            passage = Passage(
                 kept, first, last, self.table, name, self.model.config.window, settings.negatives, self.mean,
                 lr, COUNT, self.lanes,
             )  # fmt: skip
-            learn(tables[0].array, tables[1].array, stretch)
+            learn(tables[0].array, tables[1].array, passage)
             for table in tables:
                 table.version += 1
             if last == len(kept) and not all(np.isfinite(table.array).all() for table in tables):

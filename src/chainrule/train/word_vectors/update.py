@@ -1,4 +1,4 @@
-"""One stretch of text through word2vec: by the kernel, or by NumPy, which is also the statement of what it does.
+"""One passage of text through word2vec: by the kernel, or by NumPy, which is also the statement of what it does.
 
 A round is `lanes` chunks of `count` centers. Each chunk goes through its windows one after the other, on copies of the
 rows of both tables that it needs; all chunks of a round start from the same tables, and when all are done their changes
@@ -21,7 +21,7 @@ from chainrule.types import Array
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Passage:
     """The centers first .. last of a text and how to learn from them."""
 
     ids: npt.NDArray[np.int32]  # the text; -1 is a boundary
@@ -37,7 +37,7 @@ class Stretch:
     lanes: int  # chunks per round
 
 
-def learn(input: Array, output: Array, s: Stretch) -> None:
+def learn(input: Array, output: Array, s: Passage) -> None:
     """Change the tables (V, C) in place, with the kernel if it is there."""
     if not native.available():
         return reference(input, output, s)
@@ -45,7 +45,7 @@ def learn(input: Array, output: Array, s: Stretch) -> None:
     native.kernels().word2vec_train(input, output, s.ids, s.noise.accept, s.noise.other, *arguments)
 
 
-def reference(input: Array, output: Array, s: Stretch) -> None:
+def reference(input: Array, output: Array, s: Passage) -> None:
     """The same in NumPy, in the dtype of the tables."""
     for start in range(s.first, s.last, s.count * s.lanes):
         stop = min(start + s.count * s.lanes, s.last)
@@ -57,7 +57,7 @@ def reference(input: Array, output: Array, s: Stretch) -> None:
             output += dy
 
 
-def _chunk(input: Array, output: Array, s: Stretch, first: int, last: int) -> tuple[Array, Array]:
+def _chunk(input: Array, output: Array, s: Passage, first: int, last: int) -> tuple[Array, Array]:
     random = random_words(s.key, first, last - first, s.negatives)
     reach = 1 + (random[:, 0].astype(np.uint64) * np.uint64(s.window) >> np.uint64(32)).astype(int)
     negatives = s.noise.draw(random[:, 1:])
@@ -78,7 +78,7 @@ def _around(ids: Array, center: int, reach: int) -> list[int]:
     return [*left[: left.index(-1)][::-1], *right[: right.index(-1)]]
 
 
-def _step(input: Array, output: Array, s: Stretch, around: Array, center: int, drawn: Array) -> None:
+def _step(input: Array, output: Array, s: Passage, around: Array, center: int, drawn: Array) -> None:
     targets = np.array([center, *drawn[drawn != center]])  # the center is no example against itself
     label = np.arange(len(targets)) == 0
     x, y = input[around], output[targets]  # (M, C), (n, C)

@@ -173,7 +173,7 @@ def test_interrupted_word_vectors_say_how_to_go_on(
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit) as stop:
         patch.setattr(WordVectorStep, "read", interrupted)
-        patch.setattr("chainrule.train.word_vectors.trainer.STRETCH", 1000)
+        patch.setattr("chainrule.train.word_vectors.trainer.PASSAGE", 1000)
         main(["train", "word2vec", "text.txt", "--dim", "8", "--epochs", "3", "--json"])
     out, err = capsys.readouterr()
     assert stop.value.code == 130 and json.loads(out)["interrupted"]
