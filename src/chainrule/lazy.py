@@ -17,9 +17,8 @@ def names(package: str, rooms: str = "", **modules: str) -> None:
     """
     homes = {name: module for module, found in modules.items() for name in found.split()}
 
-    class Package(
-        ModuleType
-    ):  # not a `__getattr__` of the module: a type checker would believe in every name
+    # Not a `__getattr__` of the module: a type checker would believe in every name.
+    class Package(ModuleType):
         def __getattr__(self, name: str) -> Any:
             if name in rooms.split():
                 return importlib.import_module(f"{package}.{name}")

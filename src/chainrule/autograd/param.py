@@ -95,9 +95,7 @@ class Parameters:
             self.offsets[id(param)] = end
             end += -(-param.size // ALIGN) * ALIGN
             ends.append(end)
-        self.places = list(
-            zip(self.unique, [0, *ends], ends, strict=False)
-        )  # with where each begins and ends
+        self.places = list(zip(self.unique, [0, *ends], ends, strict=False))  # with its begin and its end
         self.data = native.zeros(end, self.dtype)
         self.grad = native.zeros(self.learned(), self.dtype)  # what is frozen comes last, and has none
         for name, param in self.named.items():

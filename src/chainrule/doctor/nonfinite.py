@@ -93,9 +93,7 @@ def finite(value: Any) -> bool:
     array = np.asarray(value.array if isinstance(value, Tensor) else value)
     if array.dtype.kind != "f" or not array.size:
         return True
-    return bool(
-        np.isfinite(array.min()) and np.isfinite(array.max())
-    )  # unlike counting, this needs no memory
+    return bool(np.isfinite(array.min()) and np.isfinite(array.max()))  # needs no memory, as counting would
 
 
 def search(model: Model, batch: Batch, *, accumulate: int = 1) -> Origin | None:

@@ -128,7 +128,7 @@ def _normalizer(rules: Rules) -> normalizers.Normalizer:
         steps += [normalizers.Replace(Find(expression), content) for expression, content in changes.items()]
     if (
         rules.add_dummy_prefix
-    ):  # before a text whose characters the charsmap may all delete, unless spaces are removed
+    ):  # first, since the charsmap may delete all characters; unless spaces are removed
         at = len(steps) if rules.remove_extra_whitespaces else 0
         steps.insert(at, normalizers.Prepend(" "))
     return normalizers.Sequence((*steps, normalizers.Replace(Find(" ", literal=True), SPACE)))

@@ -57,9 +57,7 @@ ENCODERS = {  # what reads in both directions
     "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger], lr=1e-3, reads="word pieces"),
     "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder], lr=1e-3, reads="word pieces"),
 }
-BODIES = {
-    "bert-body": Family(BERT, BERTConfig, reads="word pieces")
-}  # without a head, which training puts on them
+BODIES = {"bert-body": Family(BERT, BERTConfig, reads="word pieces")}  # training puts a head on them
 REWARDS = {  # what says how good a text is, on the body of a language model
     f"{name}-reward": Family(*REWARD_KINDS[known.model], lr=known.lr / 10)
     for name, known in FAMILIES.items()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 
-Merges = Mapping[
-    tuple[int, int], tuple[int, int]
-]  # pair of ids -> (rank of its merge, id of the merged piece)
+Merges = Mapping[tuple[int, int], tuple[int, int]]  # pair of ids -> (rank of its merge, merged id)
 
 
 def merge(ids: Sequence[int], merges: Merges) -> list[int]:

@@ -109,10 +109,8 @@ class Trainer:
                 return not asked_to_stop()
 
             def asked_to_stop() -> bool:
-                asked = interrupt.asked or (
-                    log.closed and self.steps > 0
-                )  # of no steps nothing would be kept
-                return world().any(asked)
+                unread = log.closed and self.steps > 0  # of no steps nothing would be kept
+                return world().any(interrupt.asked or unread)
 
             self.going_on = going_on
             while not self.finished and not asked_to_stop():

@@ -16,6 +16,7 @@ from chainrule.columns import Columns
 from chainrule.errors import DataError
 
 TextColumns = Annotated[Columns, Without(without(TEXT))]  # the column of texts, and the header
+ChatColumns = Annotated[Columns, Without(("text_column", "label_column", "other_column"))]
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,14 @@ class Help(str):
     """The help of a field that has no string below it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reporting:
+    """A command whose result programs can read."""
+
+    json: bool = False
+    """Print one JSON object."""
+
+
 class Without(tuple[str, ...]):
     """Marks a dataclass inside a command: these of its fields have no flag."""
 
@@ -59,8 +67,9 @@ class Option:
 
 
 def options_of(command: type[Any]) -> list[Option]:
-    """In the order of the fields, those of inner dataclasses last."""
-    return list(_options(command, {field.name: default_of(field) for field in fields(command)}))
+    """In the order of the fields, what all commands of a kind have after their own, inner dataclasses last."""
+    own = sorted(fields(command), key=lambda field: bool(field.kw_only))
+    return list(_options(command, {field.name: default_of(field) for field in own}))
 
 
 def default_of(field: Field[Any]) -> Any:

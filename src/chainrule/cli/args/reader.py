@@ -86,9 +86,7 @@ def _following(kind: Kind, flag: str, words: list[str]) -> list[str]:
     pairs = kind.words is None and kind.gather is not tuple
     if pairs:
         numbers = 1 + len(list(takewhile(_is_number, found[1:])))
-        found = found[
-            : numbers + numbers % 2
-        ]  # of half a pair also the word that is no number: the error shows it
+        found = found[: numbers + numbers % 2]  # half a pair takes the next word along: the error shows it
     if not found and (pairs or kind.words is not None):
         raise MissingValue(flag)
     del words[: len(found)]

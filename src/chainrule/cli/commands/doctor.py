@@ -14,7 +14,7 @@ from typing import Annotated
 
 import chainrule as cr
 from chainrule.cli.args.documents import say_reading
-from chainrule.cli.args.options import Argument, Without
+from chainrule.cli.args.options import Argument, Reporting, Without
 from chainrule.cli.args.unused import refuse
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
@@ -25,7 +25,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Describe this machine as Chainrule sees it: CPU, threads, native kernels, versions.
 
     With a run: how its training went, from its log and newest checkpoint. With data: what a model of a family would
@@ -41,8 +41,6 @@ class Command:
     tokenizer: str | None = None
     """Tokenizer for the data, as `chainrule train` takes it: a file, or bpe:4000. Default: that of the family."""
     columns: Annotated[Columns, Without(("other_column",))] = field(default_factory=Columns)
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         of_data = self.subject is not None and not cr.runs.RunFolder(Path(self.subject)).log.exists()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import chainrule as cr
 from chainrule.cli.args.documents import say_reading
-from chainrule.cli.args.options import Argument, Without
+from chainrule.cli.args.options import Argument, Reporting, Without
 from chainrule.cli.args.unused import refuse
 from chainrule.cli.render.confusion import by_label
 from chainrule.cli.render.progress import Progress
@@ -34,7 +34,7 @@ COLUMNS = tuple(each.name for each in fields(Columns))
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Evaluate a model: its loss, bits per byte and perplexity, and how well it does its task.
 
     A language model is evaluated by its loss, a BERT by its masked words, a classifier by its accuracy and F1 with a
@@ -61,8 +61,6 @@ class Command:
     """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/guide/generation.md)."""
     between: str = " "
     """With --choices: text between a question and an answer, by default a space."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         Check("eval", self).at_least(1, "limit", *(["batch_size"] if self.batch_size is not None else []))
@@ -176,10 +174,10 @@ class Command:
             task = replace(task, beam=self.beam)
         for size, value in task.sizes().items():
             known = getattr(model.config, size)
-            rows = (
+            padded = (
                 size == "vocab_size" and known > value
-            )  # more than there are tokens, to make their number round
-            if known not in (value, ()) and not rows:  # nor need a model know names of labels
+            )  # more rows than tokens, to make them a round number
+            if known not in (value, ()) and not padded:  # nor need a model know names of labels
                 raise ConfigError(f"eval: {size} is {value} in the data, {known} in the model")
         at_once = self.batch_size or (config.batch_size if saved else BATCH)
         batches = task.eval_batches(model, batch_size=at_once, limit=self.limit)

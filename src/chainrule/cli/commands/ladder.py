@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, say_reading
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Failure
@@ -20,7 +20,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Train every kind of language model on a text, from counting to attention, and compare them in bits per byte.
 
     Example: chainrule ladder book.txt --params 200000 --steps 1500 --seeds 3 --out runs/ladder-book
@@ -32,8 +32,6 @@ class Command:
     """Directory for ladder.md, ladder.json and ladder.png. Default: runs/ladder, or the next number that is free."""
     workers: int = 1
     """Networks that are trained at the same time, with the same result. Under mpiexec the ranks are these."""
-    json: bool = False
-    """Print one JSON object instead of the table."""
     columns: TextColumns = field(default_factory=Columns)
     models: LadderConfig = field(default_factory=LadderConfig)
 

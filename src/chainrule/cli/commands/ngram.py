@@ -13,7 +13,7 @@ import numpy as np
 
 import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, say_reading
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import Folder
 from chainrule.cli.args.text import byte_count
 from chainrule.cli.render.progress import Progress
@@ -30,7 +30,7 @@ MOST_ORDER = 100  # no text repeats itself for longer in a way that counting cou
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Count which character follows which in a text, and generate more of the same.
 
     A file is a list of names, one document per line, if no line is longer than 100 characters and fewer than one line
@@ -60,8 +60,6 @@ class Command:
     """The same seed writes the same documents."""
     plot: Annotated[Path | None, Folder] = None
     """Directory for a heat map and a transition graph (needs matplotlib)."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         name, smoother = self._smoother()

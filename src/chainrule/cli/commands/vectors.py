@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, FormatError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Show neighbors and analogies of word vectors, and how well they agree with human judgments.
 
     Example: chainrule vectors runs/word2vec module string --analogy lists list string
@@ -33,8 +33,6 @@ class Command:
     """Evaluate on this file: pairs with scores (WordSim-353), or analogies in sections (questions-words.txt)."""
     n: int = 10
     """Words to show."""
-    json: bool = False
-    """Print one JSON object instead of text."""
 
     def run(self) -> None:
         if not (self.words or self.analogy or self.eval):

@@ -118,7 +118,7 @@ def recorded(
         now |= {} if validation is None else {"validation": validation}
         with suppress(
             ChainruleError
-        ):  # a disk that is full, a folder that is gone; the error that matters is on its way
+        ):  # a full disk, a folder that is gone: the error that matters is on its way
             note()
 
 

@@ -89,9 +89,8 @@ def ends(name: str, x: Floats, residuals: Floats) -> list[Remark]:
             found.append((abs(mean) / max(error, 1e-300), code, mean))
     if not found:
         return []
-    _, code, mean = max(
-        found, key=lambda each: each[0]
-    )  # what is wrong at one end may bend the line at the other
+    # What is wrong at one end may bend the line at the other: the worse end counts.
+    _, code, mean = max(found, key=lambda each: each[0])
     which, fix = {
         Doubt.SMALL_END: (
             "smallest",

@@ -37,9 +37,7 @@ def prompt_ids(tokenizer: Tokenizer, text: str, *, special: bool = False) -> Ids
 
 def marked_ids(tokenizer: Tokenizer, text: str, *, inside: bool = False) -> Ids:
     """Names of special tokens become these tokens, the longest name first; a text `inside` continues another."""
-    if (
-        isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text
-    ):  # it knows where spaces belong beside them
+    if isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text:  # it knows the spaces beside them
         encode = tokenizer.encode_inside if inside else tokenizer.encode
         return encode(text, special="all")
     special, first = tokenizer.special_ids, len(tokenizer.encode(""))

@@ -21,9 +21,8 @@ LONGEST = 16  # characters of a string that is replaced
 REMEMBERED = 1 << 18  # steps
 PLAIN = re.compile(r"[ -~]+(?=[ -~])")
 
-Step = tuple[
-    int, int
-]  # the place after a character, and the offset of what replaces the string so far; -1: none
+# The place after a character, and the offset of what replaces the string so far; -1: none.
+Step = tuple[int, int]
 NOWHERE: Step = (-1, -1)
 
 

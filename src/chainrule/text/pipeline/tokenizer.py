@@ -196,9 +196,8 @@ class PipelineTokenizer(Tokenizer):
 
 def _by_id(vocab: Mapping[str, int], added: Mapping[str, int]) -> list[str]:
     """The token of each id; an id without a token has no text."""
-    most = (
-        2 * (len(vocab) + len(added)) + 1024
-    )  # a few gaps are usual, but one large id must not allocate gigabytes
+    # A few gaps are usual, but one large id must not allocate gigabytes.
+    most = 2 * (len(vocab) + len(added)) + 1024
     tokens: dict[int, str] = {}
     for token, id in [*vocab.items(), *added.items()]:
         if not 0 <= id < most:

@@ -39,8 +39,6 @@ class AlignOptions(Speaking):
     """Resume this run, with its data and settings, from its newest checkpoint; BASE and FILE are left out."""
     config: Path | None = None
     """A TOML file with options, such as the config.toml of a run; flags override it."""
-    json: bool = False
-    """Print one JSON object at the end, and progress on stderr."""
     training: TrainConfig = field(default_factory=TrainConfig)
     given: Given = field(default_factory=Given)
     """The options with a flag or a line in the file, default or not."""

@@ -26,9 +26,7 @@ from chainrule.tasks.registry import task_of
 from chainrule.text import CharTokenizer
 from chainrule.text.training.recipe import KINDS, Recipe
 
-Begin = Callable[
-    ..., Run
-]  # Run.new with all that the options say, but for data, settings, tokenizer and sizes
+Begin = Callable[..., Run]  # Run.new with all that the options say but data, settings, tokenizer and sizes
 
 
 def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], None]) -> Run:

@@ -20,10 +20,12 @@ CHOSEN = ("batch_size", "lr", "clip", "warmup", "max_steps", "eval_every", "save
 FITTED = ("gpt", "llama")  # families whose sizes are chosen for a budget
 
 
+@dataclass(frozen=True, kw_only=True)
 class Speaking:
     """Options of a command that trains: what it says while it works."""
 
-    json: bool
+    json: bool = False
+    """Print one JSON object at the end, and progress on stderr."""
 
     def say(self, words: str) -> None:
         """Progress: on stderr if stdout is for machines. If nobody reads it the log notices, and the run is saved."""
@@ -59,8 +61,6 @@ class TrainOptions(Speaking):
     """Only test whether the model can overfit one batch, as a sound model can; nothing is written."""
     find_lr: bool = False
     """Only try rising learning rates on a copy of the model and suggest one; nothing is written."""
-    json: bool = False
-    """Print one JSON object at the end, and progress on stderr."""
     columns: Columns = field(default_factory=Columns)
     training: TrainConfig = field(default_factory=TrainConfig)
     given: Given = field(default_factory=Given)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import chainrule as cr
 from chainrule.cli.args.documents import Sources
+from chainrule.cli.args.options import Reporting
 from chainrule.cli.args.outputs import New
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
@@ -17,7 +18,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Turn documents into token shards, which `chainrule train FAMILY DIR` maps into memory.
 
     Example: chainrule data build texts/*.jsonl --text-column body --validation 0.05 --out shards/texts
@@ -39,8 +40,6 @@ class Command:
     """Another seed holds out other documents."""
     workers: int = 1
     """Processes that encode documents at the same time, to the same files. Under mpiexec the ranks are these."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         Check("build", self).at_least(1, "workers")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import chainrule as cr
 from chainrule.cli.args.documents import Sources
+from chainrule.cli.args.options import Reporting
 from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
@@ -18,7 +19,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Leave out documents that are copies or near copies of an earlier one, and on request poor ones.
 
     Example: chainrule data dedup texts/*.jsonl --quality --out clean.jsonl
@@ -33,8 +34,6 @@ class Command:
     """Leave out what is too short, has few letters, odd words or much repetition to be prose."""
     workers: int = 1
     """Processes that measure documents at the same time, with the same result. Under mpiexec the ranks are these."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         Check("dedup", self).at_least(1, "workers")

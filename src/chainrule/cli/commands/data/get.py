@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Fetch a named corpus into the cache and check it against its hash. Nothing else opens a connection.
 
     Example: chainrule data get tinyshakespeare
@@ -20,8 +20,6 @@ class Command:
 
     name: Annotated[str, Argument("NAME")] = "names"
     """Name of the corpus; `chainrule data list` shows all."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         done = 0

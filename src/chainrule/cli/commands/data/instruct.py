@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import chainrule as cr
 from chainrule.cli.args.kinds import Several
-from chainrule.cli.args.options import Argument, Without
+from chainrule.cli.args.options import Argument, Reporting, Without
 from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.commands.data.mix import write_conversations
 from chainrule.cli.render.tables import show
@@ -17,7 +17,7 @@ from chainrule.errors import ConfigError, Setting
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Turn labeled texts, translations or other pairs into instructions, a conversation for each.
 
     Example: chainrule data instruct reviews.tsv --template sentiment --labels 1=positive 0=negative --out chats.jsonl
@@ -35,8 +35,6 @@ class Command:
     language: str = ""
     """What {language} stands for, such as French."""
     columns: Annotated[Columns, Without(("other_column",))] = field(default_factory=Columns)
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         from chainrule.data.read.chat.templates import TEMPLATES

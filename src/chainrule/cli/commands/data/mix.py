@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.render.tables import show
 from chainrule.errors import ConfigError
@@ -18,7 +18,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Mix conversations of several files in given proportions, none of them twice.
 
     Example: chainrule data mix written.jsonl=1 reformatted.jsonl=10 sampled.jsonl=5 --out chats.jsonl
@@ -32,8 +32,6 @@ class Command:
     """Conversations in all. Default: as many as the files allow."""
     seed: int = 0
     """Seed of the choice, where a file has more than are wanted."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         from chainrule.data.read.chat.mixed import mixed

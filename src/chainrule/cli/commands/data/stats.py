@@ -7,6 +7,7 @@ from typing import Any
 
 import chainrule as cr
 from chainrule.cli.args.documents import Sources
+from chainrule.cli.args.options import Reporting
 from chainrule.cli.args.text import byte_count, find_tokenizer
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
@@ -14,7 +15,7 @@ from chainrule.errors import DataError
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Count what is in documents: characters, bytes, tokens, lengths, copies.
 
     Example: chainrule data stats texts/ --tokenizer char --json
@@ -26,8 +27,6 @@ class Command:
     learned from the documents."""
     near: float = 0.8
     """Jaccard similarity of 12-byte shingles from which two documents count as near copies."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         with Progress("characters") as progress:

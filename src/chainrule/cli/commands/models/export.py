@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import New
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, used
@@ -18,7 +18,7 @@ from chainrule.files import new_folder
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Write a model and its tokenizer for another program, without optimizer state and log.
 
     Example: chainrule export runs/demo --out demo-gguf --format gguf --weights q8_0
@@ -33,8 +33,6 @@ class Command:
     llama2c: model.bin and tokenizer.bin, of a Llama with SentencePiece's tokens."""
     weights: Literal["f32", "q8_0", "q4_0", "q4_1"] = "f32"
     """Numbers in model.gguf: as they are, or in blocks of 32 with a scale, a quarter of the size."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         if self.weights != "f32" and self.format != "gguf":

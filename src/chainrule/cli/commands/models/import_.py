@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import New
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line, size
@@ -18,7 +18,7 @@ from chainrule.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Import a model of another program: Hugging Face's GPT-2, Llama and others, llama.cpp's GGUF, llama2.c's .bin.
 
     Nothing is downloaded, and no code in the files is run. The result is a directory that `sample`, `chat`, `eval` and
@@ -33,8 +33,6 @@ class Command:
     """Directory to write, new or empty. Default: models/NAME, by the name of the source."""
     tokenizer: Path | None = None
     """A tokenizer's file, for weights that come without one or with one that is not read."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         if cr.runs.RunFolder(self.source).checkpoints.is_dir():

@@ -11,7 +11,7 @@ import numpy as np
 
 import chainrule as cr
 from chainrule.autograd.types import Array
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import New
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line, size, used
@@ -23,7 +23,7 @@ CLOSE = 1e-3  # as far as logits may differ, beside their size
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Add what was tuned into the weights of the base: a plain model, as a Hugging Face directory.
 
     It costs no more than the base, and every command and `transformers` take it. Of LoRA, of biases and of heads; what
@@ -38,8 +38,6 @@ class Command:
     """Directory to write, new or empty."""
     verify: bool = False
     """Read the result again and print the largest difference of its logits from those of the tuned model."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         from chainrule.io.hf.architectures import has_twin

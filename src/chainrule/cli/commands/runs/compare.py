@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.commands.runs.list import said
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.seeds import in_words, summary
@@ -23,7 +23,7 @@ WIDTH = 60  # characters of a curve
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Compare runs: the settings in which they differ, their results side by side, and their curves.
 
     A directory that `chainrule train --seeds` made is compared by the means of its runs, with their standard errors.
@@ -33,8 +33,6 @@ class Command:
 
     runs: Annotated[tuple[Path, ...], Argument("RUN")]
     """Directories of two runs or more, or of seeds."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         with Progress("reading"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import File
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import fit_in_words
@@ -18,7 +18,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Fit a scaling law to a table of runs, with intervals, and say how far it can be trusted.
 
     The table has a header and a row per run. Of params, tokens and flops two are enough: flops = 6 x params x tokens.
@@ -57,8 +57,6 @@ class Command:
     """Write the fit to this file, for `chainrule scale predict`."""
     plot: Annotated[Path | None, File] = None
     """Draw the runs and the law into this .png, .svg or .pdf."""
-    json: bool = False
-    """Print one JSON object instead of a table."""
 
     def run(self) -> None:
         from chainrule.scaling.fits.isoflop import near_best

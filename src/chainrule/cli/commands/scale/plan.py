@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from chainrule.cli.args.kinds import Several
-from chainrule.cli.args.options import Given, Without
+from chainrule.cli.args.options import Given, Reporting, Without
 from chainrule.cli.args.outputs import File
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import plan_in_words
@@ -19,7 +19,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Plan a scaling study: for each compute budget models of several sizes, with their text, rates and time.
 
     With --compute it says instead what to train with one budget: the best size, what to do with less text than that
@@ -44,8 +44,6 @@ class Command:
     """Measure how long the models take on this machine: about two seconds each."""
     out: Annotated[Path | None, File] = None
     """Write the plan to this file, for `chainrule scale run`."""
-    json: bool = False
-    """Print one JSON object instead of a table."""
     budgets: Annotated[tuple[float, ...], Several] = PlanConfig.budgets
     """Compute budgets of the study in FLOPs."""
     factors: Annotated[tuple[float, ...], Several] = PlanConfig.factors

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.errors import ChainruleWarning
 from chainrule.validate import Check
 
@@ -16,7 +16,7 @@ MOST = 1e40  # more than anybody will ever train
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Predict the loss of a run that was not made, by a fitted law, with its interval.
 
     A factor of ten outside of the data it is called speculation.
@@ -32,8 +32,6 @@ class Command:
     """Training tokens."""
     flops: float | None = None
     """Training compute, in FLOPs."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         from chainrule.scaling.fits.report import Report

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.text import find_tokenizer, read_input
 from chainrule.cli.args.unused import refuse
 from chainrule.errors import ConfigError, Setting
@@ -25,7 +25,7 @@ SEED = "low lower lowest"  # the worked example
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Show a text in its tokens, or how byte pair encoding learns them.
 
     Example: chainrule tokenize show book.txt --vocab bpe.json
@@ -47,8 +47,6 @@ class Command:
     """With --trace: how many merges to show."""
     words: int = 10
     """With --trace: how many words to show after each merge, the most frequent ones; with --json all are there."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         if self.kind is not None and not self.trace:

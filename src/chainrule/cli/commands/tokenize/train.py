@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.kinds import Several
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.args.text import byte_count, read_input
 from chainrule.cli.render.progress import Progress
@@ -25,7 +25,7 @@ Kind = Literal["bpe", "wordpiece", "unigram", "word", "char", "plain-bpe"]
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Learn a tokenizer from texts and write it to a file.
 
     Example: chainrule tokenize train book.txt --kind unigram --vocab-size 8000 --out book.json
@@ -50,8 +50,6 @@ class Command:
     workers: int = 1
     """Processes that count words at the same time (bpe, wordpiece and unigram), with the same result. Under mpiexec the
     ranks are these."""
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         Check("tokenize", self).at_least(1, "vocab_size", "workers")

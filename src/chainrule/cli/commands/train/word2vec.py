@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -12,6 +10,7 @@ from typing import Annotated, Any, Literal, cast
 import chainrule as cr
 from chainrule.cli.args.families import TEXT, without
 from chainrule.cli.args.options import Argument, Given, Without
+from chainrule.cli.args.runs.training import Speaking
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line
 from chainrule.columns import Columns
@@ -20,7 +19,7 @@ from chainrule.train.config import WordTrainConfig
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Speaking):
     """Learn a vector for each word of a text, with word2vec.
 
     Example: chainrule train word2vec book.txt --dim 100 --epochs 5 --out runs/words
@@ -42,8 +41,6 @@ class Command:
     """Leave out words that occur less often."""
     columns: Annotated[Columns, Without(without(TEXT))] = field(default_factory=Columns)
     training: WordTrainConfig = field(default_factory=WordTrainConfig)
-    json: bool = False
-    """Print one JSON object at the end, and everything else on stderr."""
     given: Given = field(default_factory=Given)
 
     def run(self) -> None:
@@ -53,14 +50,14 @@ class Command:
             words, text = run.tokenizer.vocab_size - 1, int(step.counts.sum())
             before = step.loss()
         if reading := getattr(run.corpus, "reading", None):
-            self._say(str(reading))
-        self._say(
+            self.say(str(reading))
+        self.say(
             f"{words:,} words of {run.corpus.name}, which occur {text:,} times; "
             f"vectors of {run.model.config.dim} numbers; run {run.folder}"
         )
         if run.finished:
             epochs = f"all its {run.trainer.steps} epochs are done"
-            self._say(f"the run is finished: {epochs} (more are a new run)")
+            self.say(f"the run is finished: {epochs} (more are a new run)")
         made = self._train(run, step)
         after = step.loss()
         if self.json:
@@ -71,22 +68,18 @@ class Command:
             print(f"loss {before:.3f} -> {after:.3f} nats per pair at {pace}")
         self._say_next(run, made["interrupted"])
 
-    def _say(self, text: str) -> None:
-        with suppress(BrokenPipeError):  # the vectors are written all the same; the end of the command tells
-            print(text, file=sys.stderr if self.json else sys.stdout)
-
     def _say_next(self, run: cr.runs.Run, interrupted: bool) -> None:
         if not interrupted:
             words, _ = run.task.vectors(run.model) or ([], None)
             common = next(word for word in words if len(word) > 4 or word == words[-1])
-            self._say(f"vectors in {run.files.vectors}")
-            self._say(f"look at them with: {command_line('vectors', run.folder, common)}")
+            self.say(f"vectors in {run.files.vectors}")
+            self.say(f"look at them with: {command_line('vectors', run.folder, common)}")
             return
         if run.trainer.steps:
             again = command_line("train", "word2vec", "--resume", run.folder)
-            self._say(f"interrupted; resume with: {again}")
+            self.say(f"interrupted; resume with: {again}")
         else:
-            self._say("interrupted in the first epoch: nothing is kept (a checkpoint follows each epoch)")
+            self.say("interrupted in the first epoch: nothing is kept (a checkpoint follows each epoch)")
         raise SystemExit(130)
 
     def _new(self) -> cr.runs.Run:

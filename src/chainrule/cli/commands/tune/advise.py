@@ -6,14 +6,14 @@ import json
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.models.tuning.advise import Needs, advise, storage
 
 BYTES = 2  # of a weight, in 16 bits
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Say which method of tuning suits the amount of data and what is needed, and why.
 
     Example: chainrule tune advise --examples 5000 --tasks 3
@@ -22,8 +22,6 @@ class Command:
     base: Annotated[str, Argument("BASE")] = ""
     """The model to tune, for sizes on disk: a run, a Hugging Face directory, a .gguf or a llama2.c .bin file."""
     needs: Needs = field(default_factory=Needs)
-    json: bool = False
-    """Print one JSON object."""
 
     def run(self) -> None:
         found = advise(self.needs)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument, Without
+from chainrule.cli.args.documents import ChatColumns
+from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
 from chainrule.validate import Check
@@ -35,9 +36,7 @@ class Command:
     """Conversations of FILE to measure, from those that are held back in training."""
     max_new_tokens: int = 60
     """Longest answer."""
-    columns: Annotated[Columns, Without(("text_column", "label_column", "other_column"))] = field(
-        default_factory=Columns
-    )
+    columns: ChatColumns = field(default_factory=Columns)
     json: bool = False
     """Print one JSON object, with all answers."""
 

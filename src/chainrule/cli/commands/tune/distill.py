@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import chainrule as cr
+from chainrule.cli.args.documents import ChatColumns
 from chainrule.cli.args.model_defaults import model_sampling
-from chainrule.cli.args.options import Argument, Given, Without
+from chainrule.cli.args.options import Argument, Given, Reporting
 from chainrule.cli.args.outputs import NewFile
 from chainrule.cli.commands.data.mix import write_conversations
 from chainrule.cli.render.progress import Progress
@@ -20,7 +21,7 @@ from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Let a teacher answer the questions of a file; a student is then tuned on the answers.
 
     Example: chainrule tune distill runs/teacher questions.jsonl --num-samples 4 --out answers.jsonl
@@ -37,11 +38,7 @@ class Command:
     limit: int | None = None
     """Questions to ask, from everywhere in the file. Default: all."""
     sampling: Sampling = field(default_factory=lambda: Sampling(max_new_tokens=200))
-    columns: Annotated[Columns, Without(("text_column", "label_column", "other_column"))] = field(
-        default_factory=Columns
-    )
-    json: bool = False
-    """Print one JSON object."""
+    columns: ChatColumns = field(default_factory=Columns)
     given: Given = field(default_factory=Given)
 
     def run(self) -> None:

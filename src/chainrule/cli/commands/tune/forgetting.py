@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument, Given
+from chainrule.cli.args.options import Argument, Given, Reporting
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError
 from chainrule.files import write
@@ -23,7 +23,7 @@ DEFAULTS = TrainConfig(max_steps=300, warmup=20, eval_every=10, save_every=100)
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Tune a base with all its weights, with each remedy against forgetting, and with LoRA: what each learns of the new
     task, and what it forgets of the old one.
 
@@ -38,8 +38,6 @@ class Command:
     """The new task."""
     out: Path = Path("runs/forgetting")
     """Directory for the runs, forgetting.json and forgetting.png."""
-    json: bool = False
-    """Print one JSON object instead of the table."""
     rank: int = 8
     """Of LoRA."""
     keeping: Keeping = field(default_factory=lambda: REMEDIES)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument, Without
+from chainrule.cli.args.documents import ChatColumns
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
@@ -22,7 +23,7 @@ TRAINED, READ, LOST = "bold green", "dim", "red"
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Reporting):
     """Show which tokens of conversations are trained in instruction tuning, why, in which row, and what is cut.
 
     A line for each stretch of tokens: if it is trained, the reason, and the tokens with | between them.
@@ -41,11 +42,7 @@ class Command:
     """Tokens of a row. Default: the longest conversation, at most the context of the model."""
     limit: int = 3
     """Conversations to show; the packing is that of all."""
-    columns: Annotated[Columns, Without(("text_column", "label_column", "other_column"))] = field(
-        default_factory=Columns
-    )
-    json: bool = False
-    """Print one JSON object."""
+    columns: ChatColumns = field(default_factory=Columns)
 
     def run(self) -> None:
         from chainrule.tasks.mask_view import mask_view

@@ -42,8 +42,6 @@ class Tune(Speaking):
     """Directory of the run. Default: runs/METHOD, or the next of runs/METHOD-2, ... that is free."""
     resume: Path | None = None
     """Resume this run, with its base, data and settings, from its newest checkpoint."""
-    json: bool = False
-    """Print one JSON object at the end, and progress on stderr."""
     keeping: Keeping = field(default_factory=Keeping)
     columns: Columns = field(default_factory=Columns)
     training: TrainConfig = field(default_factory=lambda: DEFAULTS)

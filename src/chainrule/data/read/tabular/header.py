@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from chainrule.data.read.tabular.columns import FIRST, LANGUAGES, PAIRS, USUAL, plain
 
 FEW = 2  # a label has at least so many rows
-NAME = re.compile(
-    r"(?=.*[^\W\d]|#)[^\n!?]{1,40}"
-)  # what may be the name of a column: a few words, no question
+NAME = re.compile(r"(?=.*[^\W\d]|#)[^\n!?]{1,40}")  # of a column: a few words, no question
 HEADINGS = {
     *(name for names in (*FIRST.values(), *PAIRS, *USUAL.values()) for name in names),
     "id", "index", "title", "description", "name", "date", "url", "author", "language", "split", "score", "rating",
