@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 TARGET = Path(__file__).parents[1] / "src/chainrule/text/unicode"
-CATEGORIES = (
+CATEGORIES = [
     "Lu",
     "Ll",
     "Lt",
@@ -28,7 +28,7 @@ CATEGORIES = (
     "P",
     "Pc",
     "S",
-)  # as regular expressions name them
+]  # as regular expressions name them
 
 
 def categories(path: Path) -> dict[str, list[int]]:
@@ -54,15 +54,23 @@ def white_space(path: Path) -> list[int]:
 
 
 def ranges(codes: Iterable[int]) -> str:
-    """Sorted code points as '41-5a 61-7a aa', wrapped."""
-    runs: list[list[int]] = []
+    """Sorted code points as '41-5a 100/136 aa', wrapped: a dash stands between the ends of a range, a slash between
+    those of a row in which capital and small letters alternate."""
+    runs: list[list[int]] = []  # first, last and step
     for code in sorted(codes):
-        if runs and code == runs[-1][1] + 1:
-            runs[-1][1] = code
+        first, last, step = runs[-1] if runs else (0, -9, 1)
+        if code == last + step or (first == last and code - last in (1, 2)):
+            runs[-1] = [first, code, code - last]
+        elif step == 2 and code == last + 1:  # the last of a row begins a range
+            runs[-1:] = [[first, last - 2, 2 if last - 2 > first else 1], [last, code, 1]]
         else:
-            runs.append([code, code])
-    words = (f"{first:x}" if first == last else f"{first:x}-{last:x}" for first, last in runs)
-    return "\n".join(textwrap.wrap(" ".join(words), 110, break_on_hyphens=False))
+            runs.append([code, code, 1])
+    words = (
+        f"{first:x}" if first == last else f"{first:x}{' -/'[step]}{last:x}" for first, last, step in runs
+    )
+    name = " " * 15  # of the category, before the first row
+    rows = textwrap.wrap(" ".join(words), 118, initial_indent=name, break_on_hyphens=False)
+    return "\n".join(rows).lstrip()
 
 
 def main(directory: str, version: str) -> None:
@@ -71,7 +79,7 @@ def main(directory: str, version: str) -> None:
         sys.exit(f"{properties}: not of version {version}")
     found = categories(Path(directory) / "UnicodeData.txt")
     tables = {name: found[name] for name in CATEGORIES} | {"space": white_space(properties)}
-    rows = [f'    "{name}": """\n{ranges(codes)}\n""",' for name, codes in tables.items()]
+    rows = [f'    "{name}": """{ranges(codes)}""",' for name, codes in tables.items()]
     about = f"categories of characters, and white space, in Unicode {version}"
     head = f'"""Made by tools/unicode_ranges.py: {about}."""'
     text = "\n".join([head, "", "CATEGORIES = {", *rows, "}", ""])

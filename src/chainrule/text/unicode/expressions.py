@@ -115,14 +115,23 @@ def ranges_of(name: str) -> tuple[tuple[int, int], ...]:
     """The code points of a category, or of several together, as the first and the last of each range, in order."""
     listed = [CATEGORIES[each] for each in _GROUPS.get(name, (name,))]
     listed += [_CIRCLED, _JOINERS] if name == "word" else []
-    words = (word.partition("-") for text in listed for word in text.split())
     found: list[tuple[int, int]] = []
-    for first, last in sorted((int(first, 16), int(last or first, 16)) for first, _, last in words):
+    for first, last in sorted(span for text in listed for word in text.split() for span in _spans(word)):
         if found and first == found[-1][1] + 1:
             found[-1] = found[-1][0], last
         else:
             found.append((first, last))
     return tuple(found)
+
+
+def _spans(word: str) -> Iterator[tuple[int, int]]:
+    """41-5a is a range, 100/136 every second code point from the first to the last."""
+    first, slash, last = word.partition("/")
+    if slash:
+        yield from ((code, code) for code in range(int(first, 16), int(last, 16) + 1, 2))
+    else:
+        first, _, last = word.partition("-")
+        yield int(first, 16), int(last or first, 16)
 
 
 def _has_nested_sets(expression: str) -> bool:
