@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from chainrule.errors import ConfigError
 from chainrule.train import TrainConfig
+from chainrule.train.config import SCHEDULES
 from chainrule.train.plan import OVERTIME, Plan
 
 
@@ -111,3 +112,22 @@ def test_the_time_left() -> None:
 def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         TrainConfig(**settings)
+
+
+def test_each_schedule_is_one_of_its_own() -> None:
+    """A name that the plan forgot would train at a constant rate."""
+    rates = [
+        tuple(map(Plan(TrainConfig(max_steps=200, warmup=20, schedule=name)).lr, range(0, 200, 7)))
+        for name in SCHEDULES
+    ]
+    assert len(set(rates)) == len(SCHEDULES)
+    config = TrainConfig()
+    object.__setattr__(config, "schedule", "triangle")
+    with pytest.raises(ConfigError, match="schedule is 'triangle' \\(must be one of wsd, cosine"):
+        Plan(config)
+
+
+def test_every_schedule_warms_up_alike() -> None:
+    for name in set(SCHEDULES) - {"inverse_sqrt"}:
+        plan = Plan(TrainConfig(max_steps=200, warmup=20, lr=0.5, schedule=name))
+        assert [plan.lr(step) for step in range(20)] == [0.5 * (step + 1) / 21 for step in range(20)], name

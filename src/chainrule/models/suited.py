@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 EVALUATIONS = 20  # of a training, at most
 FEWEST = 4  # evaluations of a training that is told to be short
@@ -27,6 +27,14 @@ TUNING_RATES = {
     "bitfit": 3.0,
     "head": 1.0,
 }
+
+
+class Begun(TypedDict, total=False):
+    """What a training begins with, if not with new weights: a model, its tokenizer, and whether its body is frozen."""
+
+    start: Any
+    tokenizer: Any
+    frozen: bool
 
 
 class Suited(NamedTuple):

@@ -1,15 +1,15 @@
-"""Optimizers over the flat parameter block, one file each; schedules, clipping, stopping, learning-rate search.
+"""Optimizers over the flat parameter block, a file for each and its variants; schedules, clipping,
+stopping, learning-rate search.
 
 `optimizer` is the base class; `schedules` are functions of the step (`train` chooses one).
 """
 
 from chainrule import lazy
-from chainrule.optim.adagrad import AdaGrad
+from chainrule.optim.adagrad import AdaGrad, RMSprop
 from chainrule.optim.adam import Adam, AdamW
 from chainrule.optim.clip import clip_global_norm, clip_value, global_norm
 from chainrule.optim.lion import Lion
 from chainrule.optim.optimizer import Optimizer
-from chainrule.optim.rmsprop import RMSprop
 from chainrule.optim.schedules import (
     Schedule,
     constant,

@@ -1,4 +1,7 @@
-"""AdaGrad: a learning rate per parameter that only shrinks.        Derivation: docs/derivations/optimizers.md"""
+"""AdaGrad: a learning rate per parameter that only shrinks; RMSprop, in which old gradients fade.
+
+Derivation: docs/derivations/optimizers.md
+"""
 
 from __future__ import annotations
 
@@ -22,18 +25,50 @@ class AdaGrad(Optimizer):
         self.eps = eps
         self.eps_inside = eps_inside
 
+    @property
+    def weights(self) -> tuple[float, float]:
+        """What of the old sum is kept, and what of the new square is added."""
+        return 1.0, 1.0
+
     def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
         (G,) = state
+        keep, add = self.weights
         if self.kernels:
-            self.kernels.rms_step(w, G, g, 1.0, 1.0, *split(self.eps, self.eps_inside), lr)
+            self.kernels.rms_step(w, G, g, keep, add, *split(self.eps, self.eps_inside), lr)
             return
         temp = self.scratch(w)
-        G += np.square(g, out=temp)  # [OP.6]
+        np.square(g, out=temp)
+        temp *= add
+        G *= keep
+        G += temp  # [OP.6] [OP.10]
         np.copyto(temp, G)
         root(temp, self.eps, self.eps_inside)
         np.divide(g, temp, out=temp)
         temp *= lr
-        w -= temp  # [OP.7]
+        w -= temp  # [OP.7] [OP.11]
+
+
+class RMSprop(AdaGrad):
+    """v ← γ v + (1 - γ) g², w ← w - η g / (√v + ε); with `eps_inside` the root is √(v + ε)."""
+
+    slots = ("v",)
+
+    def __init__(
+        self,
+        params: Learned,
+        lr: float = 0.01,
+        decay: float = 0.99,
+        *,
+        eps: float = 1e-8,
+        eps_inside: bool = False,
+    ) -> None:
+        super().__init__(params, lr, eps=eps, eps_inside=eps_inside)
+        self.require(0 <= decay < 1, "decay", decay, "at least 0 and below 1")
+        self.decay = decay
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        return self.decay, 1 - self.decay
 
 
 def split(eps: float, inside: bool) -> tuple[float, float]:

@@ -81,13 +81,23 @@ def _rise_and_fall(
     _require(0 <= warmup < steps, who, f"warmup is {warmup}, steps {steps} (must be fewer than the steps)")
     _require(0 <= final <= lr, who, f"final is {final!r}, lr {lr!r} (must be from 0 to lr)")
 
-    def schedule(step: int) -> float:
-        if step < warmup:
-            return lr * (step + 1) / (warmup + 1)  # not 0: the first step must move too          [OP.23]
+    def fall(step: int) -> float:
         x = (step - (steps - decay)) / decay
-        return final + (lr - final) * shape(min(max(x, 0.0), 1.0))  # [OP.24]
+        return final + (lr - final) * shape(min(max(x, 0.0), 1.0)) if step >= warmup else lr  # [OP.24]
 
-    return schedule
+    return after_warmup(fall, warmup)
+
+
+def after_warmup(schedule: Schedule, warmup: int) -> Schedule:
+    """The schedule, but over the first `warmup` steps its rate rises to what it would be."""
+
+    def rise(step: int) -> float:
+        rate = schedule(step)
+        return (
+            rate * (step + 1) / (warmup + 1) if step < warmup else rate
+        )  # not 0: step 0 moves too    [OP.23]
+
+    return rise
 
 
 class Transferred(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from chainrule.generate.chat import stopping
 from chainrule.generate.healing import Prompt
 from chainrule.models import LanguageModel, TransformerLM, describe, with_tokens
 from chainrule.models.registry import KNOWN
-from chainrule.models.suited import Suited, for_tuning
+from chainrule.models.suited import Begun, Suited, for_tuning
 from chainrule.models.tuning import Method
 from chainrule.tasks.answer_options import Answer, AnswerOptions, shorten, show_text
 from chainrule.tasks.memory import check_memory, longest_window
@@ -82,15 +82,9 @@ class InstructionTask(WritingTask):
         return [" ", *(turn.content for each in some for turn in each.turns)]
 
     @classmethod
-    def suited(
-        cls,
-        data: ConversationCorpus,
-        *,
-        start: Any = None,
-        frozen: bool = False,
-        tokenizer: Tokenizer | None = None,
-    ) -> Suited:
+    def suited(cls, data: ConversationCorpus, **begun: Unpack[Begun]) -> Suited:
         """A tenth of the learning rate, and a few passes over the rows, whose number is estimated from some of them."""
+        start, tokenizer = begun.get("start"), begun.get("tokenizer")
         if start is None or tokenizer is None:
             return Suited({}, {})
         training = data.parts()[0]

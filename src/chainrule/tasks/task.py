@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 from chainrule.data import BatchSource, spread
 from chainrule.errors import ConfigError
-from chainrule.models.suited import Suited
+from chainrule.models.suited import Begun, Suited
 from chainrule.models.tuning import Method
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.tasks.metrics import Share
@@ -100,9 +100,7 @@ class Task:
         return {"vocab_size": self.tokenizer.vocab_size}
 
     @classmethod
-    def suited(
-        cls, data: Any, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
-    ) -> Suited:
+    def suited(cls, data: Any, **begun: Unpack[Begun]) -> Suited:
         """Sizes and settings that suit the amount of data, for a new model or one with the weights of `start`."""
         return Suited({}, {})
 

@@ -8,8 +8,10 @@ from where it has come.
 
 from __future__ import annotations
 
-from chainrule.optim.schedules import Schedule, constant, cosine, inverse_sqrt, linear, step_decay, wsd
-from chainrule.train.config import TrainConfig
+from chainrule.errors import ConfigError
+from chainrule.optim import schedules
+from chainrule.optim.schedules import Schedule, after_warmup
+from chainrule.train.config import SCHEDULES, TrainConfig
 
 FAR = 10**12  # stands for a number of steps that is not known yet
 OVERTIME = 1.2  # fraction of the budget after which a run on a machine that has become slower is cut short
@@ -32,17 +34,20 @@ class Plan:
             final = min(final, lr)
         match self.config.schedule:
             case "wsd":
-                return wsd(lr, steps, warmup=warmup, decay=fall, final=final)
+                return schedules.wsd(lr, steps, warmup=warmup, decay=fall, final=final)
             case "cosine":
-                return cosine(lr, steps, warmup=warmup, final=final)
+                return schedules.cosine(lr, steps, warmup=warmup, final=final)
             case "linear":
-                return linear(lr, steps, warmup=warmup, final=final)
+                return schedules.linear(lr, steps, warmup=warmup, final=final)
             case "step":
-                return after_warmup(step_decay(lr, steps), warmup)
+                return after_warmup(schedules.step_decay(lr, steps), warmup)
             case "inverse_sqrt":  # with its peak at lr
-                return inverse_sqrt(1, max(1, warmup), scale=lr * max(1, warmup) ** 0.5)
-            case _:
-                return after_warmup(constant(lr), warmup)
+                return schedules.inverse_sqrt(1, max(1, warmup), scale=lr * max(1, warmup) ** 0.5)
+            case "constant":
+                return after_warmup(schedules.constant(lr), warmup)
+        raise ConfigError.of(
+            "train", {"schedule": self.config.schedule}, f"must be one of {', '.join(SCHEDULES)}"
+        )
 
     def _decay(self, steps: int) -> int:
         """How many of `steps` are for the decay."""
@@ -68,8 +73,3 @@ class Plan:
         if self.total is None:
             return max(0.0, (self.config.budget or 0.0) - seconds)
         return (self.total - step) * seconds / step
-
-
-def after_warmup(schedule: Schedule, warmup: int) -> Schedule:
-    """A schedule that rises from near 0 over its first steps."""
-    return lambda step: schedule(step) * min(1.0, (step + 1) / (warmup + 1))

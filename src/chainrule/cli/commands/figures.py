@@ -32,7 +32,7 @@ class Command:
 
     def run(self) -> None:
         if not self.names:
-            show({name: about for name, (_, _, about) in FIGURES.items()}, as_json=False)
+            show({name: about for name, (_, about) in FIGURES.items()}, as_json=False)
             return
         names = tuple(FIGURES) if self.names == ("all",) else self.names
         for name in names:
@@ -47,7 +47,7 @@ class Command:
 
 def draw(name: str, folder: Path) -> Path:
     """Draw one figure into `folder`: .png, or .svg or .txt for text."""
-    module, function, _ = FIGURES[name]
+    module, _, function = FIGURES[name][0].partition(".")
     drawn = getattr(importlib.import_module(f"chainrule.cli.render.plots.{module}"), function)()
     if isinstance(drawn, str):
         path = folder / f"{name}.{'svg' if drawn.startswith('<svg') else 'txt'}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from chainrule.data import Bag, BagBatches, LabelCorpus, NGrams
 from chainrule.models import BagOfWords
-from chainrule.models.suited import Suited, for_bag_of_words
+from chainrule.models.suited import Begun, Suited, for_bag_of_words
 from chainrule.tasks.labeled.classification import ClassificationTask, training_texts
 from chainrule.text import Tokenizer, WordTokenizer
 
@@ -32,9 +32,7 @@ class BagOfWordsTask(ClassificationTask):
         return WordTokenizer.train(texts, VOCABULARY, min_count=RARE, lowercase=True)
 
     @classmethod
-    def suited(
-        cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
-    ) -> Suited:
+    def suited(cls, data: LabelCorpus, **begun: Unpack[Begun]) -> Suited:
         """By the number of texts to train on."""
         return for_bag_of_words(training_texts(data))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from chainrule.data.read.tabular.reading import COPIES, copies_left_out
 from chainrule.data.read.tabular.suspect import refuse_columns
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
-from chainrule.models.suited import Suited, for_bert
+from chainrule.models.suited import Begun, Suited, for_bert
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.labeled.confusion import Confusion
 from chainrule.tasks.labeled.frozen import FrozenBatches
@@ -92,11 +92,10 @@ class ClassificationTask(Task):
         return sizes | {"labels": tuple(self.names)}
 
     @classmethod
-    def suited(
-        cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
-    ) -> Suited:
+    def suited(cls, data: LabelCorpus, **begun: Unpack[Begun]) -> Suited:
         """By the number of texts to train on."""
-        found = for_bert(training_texts(data), trained=start is not None, frozen=frozen)
+        start = begun.get("start")
+        found = for_bert(training_texts(data), trained=start is not None, frozen=begun.get("frozen", False))
         return found._replace(sizes={}) if type(start) is BERTClassifier else found  # it has its head
 
     def fitted(self, model: Any) -> Self:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 from chainrule import ops
 from chainrule.data import LabelCorpus, SpecialIds, Tagged, TaggedBatches, encode_words, load_tags, segmented
 from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
-from chainrule.models.suited import Suited
+from chainrule.models.suited import Begun, Suited
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.labeled.classification import ClassificationTask, label_names
 from chainrule.tasks.masked_lm import VOCABULARY
@@ -37,9 +37,7 @@ class TaggingTask(ClassificationTask):
         """There is nothing to count."""
 
     @classmethod
-    def suited(
-        cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False, tokenizer: Tokenizer | None = None
-    ) -> Suited:
+    def suited(cls, data: LabelCorpus, **begun: Unpack[Begun]) -> Suited:
         """Every word is an example: the usual sizes will do."""
         return Suited({}, {})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from chainrule.data.order import Items
 from chainrule.data.read.preferences import SIDES, TIES, Comparison
 from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.models import Model
-from chainrule.models.suited import RULES, Suited
+from chainrule.models.suited import RULES, Begun, Suited
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import Tokenizer
 from chainrule.text.chat.answers import AnswerCoder
@@ -93,14 +93,7 @@ class ComparisonTask(Task):
             raise unlearned(self.verb)
 
     @classmethod
-    def suited(
-        cls,
-        data: PreferenceCorpus,
-        *,
-        start: Any = None,
-        frozen: bool = False,
-        tokenizer: Tokenizer | None = None,
-    ) -> Suited:
+    def suited(cls, data: PreferenceCorpus, **begun: Unpack[Begun]) -> Suited:
         """A few passes: a model that has learned already soon knows each pair."""
         return RULES[cls.verb](round((1 - SPLIT.validation) * len(data.comparisons)))
 

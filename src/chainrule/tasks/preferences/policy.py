@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from chainrule.data.read.prompts import PromptCorpus, as_text, load_prompts
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.models import LanguageModel, Model
 from chainrule.models import Reward as RewardModel
-from chainrule.models.suited import RULES, Suited
+from chainrule.models.suited import RULES, Begun, Suited
 from chainrule.suggest import hinted
 from chainrule.tasks.named import NamedModel
 from chainrule.tasks.preferences.answering import AnsweringTask, check_policy
@@ -117,14 +117,7 @@ class PolicyTask(AnsweringTask):
         return replace(self, reference=start)
 
     @classmethod
-    def suited(
-        cls,
-        data: PromptCorpus,
-        *,
-        start: Any = None,
-        frozen: bool = False,
-        tokenizer: Tokenizer | None = None,
-    ) -> Suited:
+    def suited(cls, data: PromptCorpus, **begun: Unpack[Begun]) -> Suited:
         return RULES["ppo"](len(data.prompts))
 
     def fitted(self, model: LanguageModel) -> Self:
