@@ -1,14 +1,18 @@
-"""Types that all rooms share: arrays, token ids, and the target that does not count."""
+"""Types that all rooms share: arrays, token ids, formats of weights, and the target that does not count."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Ids: TypeAlias = npt.NDArray[np.integer[Any]]
+WeightFormat: TypeAlias = Literal[
+    "fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1"
+]  # generate/engine/weights.py
+CacheFormat: TypeAlias = Literal["fp32", "bf16", "int8"]
 IGNORE = -1  # a target that does not count, such as padding
 
 

@@ -83,7 +83,8 @@ print("peak", peak_memory() / 2**20)
 
 
 @pytest.mark.parametrize(
-    ("method", "batch_size", "more"), [("lora", 4, []), ("full", 1, []), ("full", 2, ["--recompute"])]
+    ("method", "batch_size", "more"),
+    [("lora", 4, []), ("full", 1, []), ("full", 2, ["--recompute"]), ("lora", 16, ["--recompute"])],
 )
 def test_a_tuning_takes_what_is_said_before_its_first_step(
     folder: Path, tmp_path: Path, method: str, batch_size: int, more: list[str]

@@ -162,9 +162,9 @@ def behaviors(
     found = {}
     for name, (rule, passes) in GROUPS.items():
         pairs = zip(probes, replies, strict=True)
-        judged = tuple((reply, passes(reply, p.wanted)) for p, reply in pairs if p.group == name)
-        if judged:
-            found[name] = Result(rule, sum(passed for _, passed in judged), len(judged), judged)
+        rated = tuple((reply, passes(reply, p.wanted)) for p, reply in pairs if p.group == name)
+        if rated:
+            found[name] = Result(rule, sum(passed for _, passed in rated), len(rated), rated)
     return found
 
 

@@ -26,7 +26,7 @@ class PolicyConfig:
     end: int | None = None
     """The token that ends an answer."""
     temperature: float = 1.0
-    """Of the answers, and of the policy and the reference that they are judged by: above 1 they vary more."""
+    """Of the answers, and of the policy and the reference that score them: above 1 they vary more."""
     seed: int = 0
 
     def __post_init__(self) -> None:

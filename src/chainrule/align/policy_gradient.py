@@ -1,4 +1,4 @@
-"""Policy gradients: a policy writes answers, a reward judges them, and what was better than expected becomes likelier.
+"""Policy gradients: a policy writes answers, a reward scores them, and what was better than expected becomes likelier.
 
     maximize  E_π[r(x, y)] - β KL(π(·|x) ‖ π_ref(·|x))
 

@@ -1,7 +1,7 @@
 """Processes that train one model together: who they are, and sums over all of them.
 
 `mpiexec -n 4 chainrule train ...` starts four; each is a rank. A sum is made in a fixed order, rank 0 first, by cutting
-the array into one stretch per rank: every rank gets all copies of its stretch, adds them up one after the other, and
+the array into one shard per rank: every rank gets all copies of its shard, adds them up one after the other, and
 sends the result to all (reduce-scatter, then all-gather). MPI's own sum may take another order, and so give other bits,
 from one network or message size to the next. Each rank sends and receives what a ring would, 2 (n - 1)/n of the array;
 a ring needs less memory at a time, this needs one more copy of what is under way.
@@ -24,7 +24,7 @@ from chainrule.machine import launched
 from chainrule.types import Array
 
 LOCAL = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")  # of them, those on this machine
-LINE = 16  # elements: a stretch begins on a line of the cache, as parameters do
+LINE = 16  # elements: a shard begins on a line of the cache, as parameters do
 T = TypeVar("T")
 
 
@@ -50,8 +50,8 @@ class Communicator:
         """This is the process that speaks, logs and saves."""
         return self.rank == 0
 
-    def stretches(self, length: int) -> list[slice]:
-        """An array of this length cut into one stretch for each rank, nearly alike."""
+    def shards(self, length: int) -> list[slice]:
+        """An array of this length cut into one shard for each rank, nearly alike."""
         lines = -(-length // LINE)
         ends = [min(length, LINE * (lines * rank // self.size)) for rank in range(self.size + 1)]
         return [slice(*pair) for pair in pairwise(ends)]
@@ -62,11 +62,11 @@ class Communicator:
         self.all_gather(array).wait()
 
     def reduce_scatter(self, array: Array) -> Pending:
-        """Replace this rank's stretch of an array by the sum of those of all ranks, in their order."""
+        """Replace this rank's shard of an array by the sum of those of all ranks, in their order."""
         return Pending()
 
     def all_gather(self, array: Array) -> Pending:
-        """Fill an array with the stretches of all ranks."""
+        """Fill an array with the shards of all ranks."""
         return Pending()
 
     def to_first(self, array: Array) -> list[Array]:
@@ -82,7 +82,7 @@ class Communicator:
         return value
 
     def stop(self, code: int) -> None:
-        """End all ranks at once: one of them cannot go on."""
+        """End all ranks at once: one of them cannot continue."""
 
 
 class MPIPending(Pending):
@@ -122,7 +122,7 @@ class MPICommunicator(Communicator):
     def reduce_scatter(self, array: Array) -> Pending:
         counts, starts, kind = self._layout(array)
         own = counts[self.rank]
-        copies = np.empty((self.size, own), array.dtype)  # of this rank's stretch, one from each
+        copies = np.empty((self.size, own), array.dtype)  # of this rank's shard, one from each
         received = [own] * self.size, [own * rank for rank in range(self.size)]
         request = self.scatters.Ialltoallv([array, (counts, starts), kind], [copies, received, kind])
 
@@ -139,10 +139,10 @@ class MPICommunicator(Communicator):
         return MPIPending(self.gathers.Iallgatherv(self.mpi.IN_PLACE, [array, (counts, starts), kind]))
 
     def _layout(self, array: Array) -> tuple[list[int], list[int], Any]:
-        """The lengths of the stretches, where they begin, and the kind of number."""
+        """The lengths of the shards, where they begin, and the kind of number."""
         if array.ndim != 1 or not array.flags.c_contiguous:
             raise ConfigError(f"sum over ranks: array {array.shape} (must be flat and contiguous)")
-        cuts = self.stretches(array.size)
+        cuts = self.shards(array.size)
         lengths, starts = [cut.stop - cut.start for cut in cuts], [cut.start for cut in cuts]
         return lengths, starts, self.mpi._typedict[array.dtype.char]
 

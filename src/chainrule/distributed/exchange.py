@@ -1,6 +1,6 @@
 """The sum of a flat array over all ranks, bucket by bucket: each begins its way while later ones are still computed.
 
-All ranks must begin with the same bucket, and go on with the same. So the first pass begins none before its end, and
+All ranks must begin with the same bucket, and continue with the same. So the first pass begins none before its end, and
 notes in which order the first rank completed them; from then on that is the order of all. A bucket that is complete
 early waits for its turn. Elements are summed one by one, so neither buckets nor their order change a bit of the result.
 """
@@ -35,7 +35,7 @@ def buckets(ends: Sequence[int], ranks: int) -> list[slice]:
 
 
 class Exchange:
-    """Sums of an array over all ranks, pass after pass; without `gathers` each rank gets its own stretches alone."""
+    """Sums of an array over all ranks, pass after pass; without `gathers` each rank gets its own shards alone."""
 
     def __init__(
         self, ranks: Communicator, array: Array, cut: Sequence[slice], *, gathers: bool = True
@@ -46,12 +46,12 @@ class Exchange:
 
     @property
     def own(self) -> list[slice]:
-        """The stretch of each bucket that this rank adds up."""
+        """The shard of each bucket that this rank adds up."""
         return self.of_rank(self.ranks.rank)
 
     def of_rank(self, rank: int) -> list[slice]:
-        """The stretch of each bucket that a rank adds up."""
-        found = [(bucket, self.ranks.stretches(bucket.stop - bucket.start)[rank]) for bucket in self.cut]
+        """The shard of each bucket that a rank adds up."""
+        found = [(bucket, self.ranks.shards(bucket.stop - bucket.start)[rank]) for bucket in self.cut]
         return [slice(bucket.start + part.start, bucket.start + part.stop) for bucket, part in found]
 
     def begin(self) -> None:

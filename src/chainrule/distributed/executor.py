@@ -1,6 +1,6 @@
 """Independent items, worked on by several processes or ranks: the results do not depend on how many there are.
 
-    each(work, items, workers)         outcomes as they end: a failure is one of them, the others go on
+    each(work, items, workers)         outcomes as they end: a failure is one of them, the others continue
     in_order(work, items, workers)     results in the order of the items: they make up one whole, which a failure ends
 
 A failed item is tried once more. Workers are processes of this machine; under `mpiexec` they are the ranks, of which

@@ -114,7 +114,7 @@ class Monitor:
         """Layers without a gradient and updates too small to matter, at the full rate, by the gradient of this step.
 
         Before the first update a part that starts at 0, as the B of LoRA, lets no gradient through to what is before
-        it: that is judged from the second on.
+        it: that is looked at from the second on.
         """
         seen = parameters(params, optimizer, self.config.lr)
         found = of_parameters([p for p in seen if optimizer.steps > 1 or p.grad_norm != 0])

@@ -1,4 +1,4 @@
-"""An optimizer whose state is cut up among ranks: each keeps and updates its own stretches of the block (ZeRO-1).
+"""An optimizer whose state is cut up among ranks: each keeps and updates its own shards of the block (ZeRO-1).
 
     state of a rank    2 P / n numbers instead of 2 P        P parameters, n ranks
     sent per step      gradients (n - 1)/n P, then values (n - 1)/n P: as much as when every rank gets all gradients
@@ -21,11 +21,11 @@ from chainrule.types import Array
 
 
 class Shard:
-    """The stretches of a block that one rank updates, as an optimizer takes a block."""
+    """The shards of a block that one rank updates, as an optimizer takes a block."""
 
     def __init__(self, block: Any, layout: Exchange) -> None:
         self.block: Block = block
-        # Values of all ranks; gradients, which are sums over the ranks in this rank's stretches alone.
+        # Values of all ranks; gradients, which are sums over the ranks in this rank's shards alone.
         self.data, self.grad, self.offsets = block.data, block.grad, block.offsets
         self.layout = layout
         self.own = layout.own
@@ -48,7 +48,7 @@ class Shard:
         return self.block.moved()
 
     def pieces(self) -> Iterator[Piece]:
-        """The pieces of the block inside this rank's stretches."""
+        """The pieces of the block inside this rank's shards."""
         for _, _, span, decays, settings in self.block.pieces():
             start = 0
             for part in self.own:
@@ -64,23 +64,23 @@ class Shard:
         self.block.changed()
 
     def spread(self, own: Array) -> Array:
-        """The stretches of all ranks as one array, for each rank."""
+        """The shards of all ranks as one array, for each rank."""
         total = native.zeros(self.block.grad.size, own.dtype)
         self._between(self.own, total, own, back=True)
         self.gather(total)
         return total
 
     def gather(self, array: Array) -> None:
-        """Fill an array of the block's layout with the stretches of all ranks."""
+        """Fill an array of the block's layout with the shards of all ranks."""
         for pending in [self.layout.ranks.all_gather(array[bucket]) for bucket in self.layout.cut]:
             pending.wait()
 
     def take(self, whole: Array, own: Array) -> None:
-        """Copy this rank's stretches."""
+        """Copy this rank's shards."""
         self._between(self.own, whole, own, back=False)
 
     def whole(self, own: Array) -> Array:
-        """The stretches of all ranks as one array, for the first rank; the others get an empty one."""
+        """The shards of all ranks as one array, for the first rank; the others get an empty one."""
         found = self.layout.ranks.to_first(own)
         total = native.zeros(self.block.grad.size if found else 0, own.dtype)
         for rank, part in enumerate(found):
@@ -128,7 +128,7 @@ class ShardedAdamW(AdamW):
             return super().views()
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """Keep this rank's stretches of a whole state."""
+        """Keep this rank's shards of a whole state."""
         grads = self.params.grad
         whole = {slot: native.zeros(grads.size, grads.dtype) for slot in self.slots}
         with self._with(whole):

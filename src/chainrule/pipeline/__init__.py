@@ -1,6 +1,6 @@
 """From a text to an aligned model in one go: every stage an ordinary run, and a report of what each has changed.
 
-`stages` trains, `rule` judges the answers of which preferences are made, `compare` and `report` measure and tell.
+`stages` trains, `rule` scores the answers that preferences are made of, `compare` and `report` measure and tell.
 """
 
 from typing import TYPE_CHECKING

@@ -23,7 +23,7 @@ class PipelineConfig(Fields):
     vocab_size: int = 1500
     """Tokens of the byte-pair tokenizer."""
     pretrain_steps: int = 500
-    """Steps on pydoc, of which there are few: with twice as many it is learned by heart."""
+    """Steps on pydoc. They are few: with twice as many the model overfits."""
     continued_steps: int = 450
     """Steps on docstrings, as plain text."""
     instruct_steps: int = 450

@@ -1,4 +1,4 @@
-"""The rule that judges answers in place of people: stated, so that a result can be checked against it.
+"""The rule that scores answers in place of people: stated, so that a result can be checked against it.
 
     score = 2 if the answer begins with "Return" + 1 if it ends by itself + the fraction of letters and spaces in it,
             0 if it is empty

@@ -148,8 +148,8 @@ def choose(
         best.sizes.setdefault("dropout", 0.1)
     often = {"eval_every": max(FEWEST, best.steps // EVALUATIONS), "save_every": max(FEWEST, best.steps // 4)}
     settings = often | {"warmup": min(TrainConfig.warmup, best.steps // 10)} | best.training
-    foreseen = expected(corpus, FLOPS * best.parameters * best.tokens)
-    return Choice(tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, foreseen, seconds)
+    forecast = expected(corpus, FLOPS * best.parameters * best.tokens)
+    return Choice(tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, forecast, seconds)
 
 
 class Tried(NamedTuple):

@@ -1,4 +1,4 @@
-"""Probes of what a language model can do, each judged twice: by a smooth measure and by one with a threshold.
+"""Probes of what a language model can do, each measured twice: by a smooth measure and by one with a threshold.
 
     sums        12+34=            46            digits of two numbers
     scrambled   etrhe >           three         letters of a word in another order

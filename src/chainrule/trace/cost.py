@@ -14,6 +14,9 @@ from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.trace.graph import Given, Graph, Node, origin
 
 FLOAT = 4  # bytes of a float32
+GAPS = (
+    1.5  # of a block that is computed, dropped and recomputed: its arrays do not fill the memory they leave
+)
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
 ATTENTION = ("attention", "packed_attention", "relative_attention")
 RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
@@ -73,19 +76,24 @@ def kept(graph: Graph) -> list[int]:
 
 
 def kept_recomputing(graph: Graph) -> int:
-    """The bytes of `kept` if blocks are recomputed: of one block, the largest, and only the inputs of the others."""
-    outside, blocks, inputs = 0, dict[str, int](), dict[str, int]()
+    """The bytes of `kept` if blocks are recomputed: all that one block, the largest, computes with, and only the inputs
+    of the others."""
+    known = {memory_of(param.array)[0] for param, _, _ in graph.parameters()}
+    outside, blocks, inputs, learning = 0, dict[str, int](), dict[str, int](), set[str]()
     for node, nbytes in zip(graph.nodes, kept(graph), strict=True):
         if name := block_of(node.layer):
-            blocks[name] = blocks.get(name, 0) + nbytes
+            read = dict(memory_of(x) for x in node.arrays if isinstance(x, np.ndarray))
+            blocks[name] = blocks.get(name, 0) + sum(size for each, size in read.items() if each not in known)
+            known |= set(read)
             inputs.setdefault(name, FLOAT * int(np.size(node.arrays[0])))
+            learning |= {name} if nbytes else set()  # before the first that learns nothing waits
         else:
             outside += nbytes
-    learning = [name for name, nbytes in blocks.items() if nbytes]  # before the first of them nothing waits
     if not learning:
         return outside
     largest = max(learning, key=blocks.__getitem__)
-    return outside + blocks[largest] + sum(inputs[name] for name in learning if name != largest)
+    others = sum(inputs[name] for name in learning if name != largest)
+    return outside + round(GAPS * blocks[largest]) + others
 
 
 def for_a_moment(graph: Graph) -> int:

@@ -30,11 +30,20 @@ from chainrule.trace.cost import (
     work,
 )
 from chainrule.trace.graph import Graph, Value, trace
+from chainrule.types import WeightFormat
 
 MASKED_FRACTION = 0.15  # of the words, in the training of BERT
 MOMENTS = 2  # numbers that AdamW keeps per parameter
 # Per weight of a matrix, as in generate/engine/weights.py
-BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 4.5, "q8_0": 8.5, "q4_0": 4.5, "q4_1": 5.0}
+BITS: dict[WeightFormat, float] = {
+    "fp32": 32.0,
+    "bf16": 16.0,
+    "int8": 8.5,
+    "int4": 4.5,
+    "q8_0": 8.5,
+    "q4_0": 4.5,
+    "q4_1": 5.0,
+}
 
 
 @dataclass(frozen=True)
@@ -150,7 +159,7 @@ def step_memory(model: Model, batch: Batch, *, recompute: bool = False) -> int:
     return sum(_between_steps(model).values()) + activations + for_a_moment(graph)
 
 
-def running_memory(model: Model, batch: Batch, weights: str = "fp32") -> dict[str, int]:
+def running_memory(model: Model, batch: Batch, weights: WeightFormat = "fp32") -> dict[str, int]:
     """Bytes of a model that generates: its weights in a format of `generate.Decoder`, and keys and values so far."""
     graph = step_graph(model, batch)
     packed = matrix_numbers(graph)

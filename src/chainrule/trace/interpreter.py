@@ -117,7 +117,7 @@ class Interpreter:
             self.state[node, target] = self.state[node, source]
 
     def truncate(self, sequence: int, count: int) -> None:
-        """Forget what a sequence has read after its first `count` tokens; what remains of it is cut when it goes on."""
+        """Forget what a sequence has read after its first `count` tokens; the rest is cut when it continues."""
         if not count:
             for node in [node for node, other in self.state if other == sequence]:
                 del self.state[node, sequence]

@@ -1,7 +1,7 @@
 """The part of a gradient that a process computes and updates: all of it, or one share of several ranks.
 
 What a step does with the gradient (its norm, clipping, leaving out what is not finite) it does with that of the whole
-batch, whoever computed it.
+batch, by whichever rank it was computed.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Share:
 
 
 class RankShare(Share):
-    """Each rank computes the gradient of some rows, and adds up its stretches of those of all ranks.
+    """Each rank computes the gradient of some rows, and adds up its shards of those of all ranks.
 
-    Then every rank gets all sums; or, `sharded`, it updates its stretches alone, and every rank gets all new values.
+    Then every rank gets all sums; or, `sharded`, it updates its shards alone, and every rank gets all new values.
     Gradients travel while earlier layers are still computed: see `Exchange`.
     """
 
@@ -107,7 +107,7 @@ class RankShare(Share):
         return float(total[0]), state
 
     def _whole_state(self, before: State, own: State, mine: Array) -> State:
-        """The state of all rows, from which any number of ranks can go on; before and after a batch it is as large."""
+        """The state of all rows, from which any number of ranks continue; before and after a batch it is as large."""
         layers = [zip(*layer, strict=True) for layer in zip(before, own, strict=True)]
         return tuple(tuple(self._of_all(a.shape, b, mine) for a, b in layer) for layer in layers)
 
@@ -153,7 +153,7 @@ class RankShare(Share):
             self.exchange.advance()
 
     def clip(self, limit: float) -> float:
-        squares = np.array([squared_norm(self.shard)])  # of this rank's stretches
+        squares = np.array([squared_norm(self.shard)])  # of this rank's shards
         self.world.sum(squares)
         norm = math.sqrt(squares[0]) if squares[0] >= 0 else math.nan
         shorten(self.shard if self.sharded else self.parameters, norm, limit)

@@ -23,9 +23,8 @@ from chainrule.doctor.messages import finding
 from chainrule.models import IGNORE
 from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
-from chainrule.optim.schedules import constant
+from chainrule.optim.schedules import after_warmup, constant
 from chainrule.optim.search import Choice, Sweep, choose, sweep
-from chainrule.train.plan import after_warmup
 from chainrule.train.trainer import Trainer
 
 ROWS = 4  # of the batch to overfit

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -14,6 +12,7 @@ from chainrule.generate import Decoder, Translation, Translator, session
 from chainrule.generate.engine.memory import PAGE, footprint
 from chainrule.generate.engine.weights import CACHES
 from chainrule.models import LanguageModel, Seq2Seq, Seq2SeqConfig, make
+from tests.generate.engine.helpers import noisy
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the extension was not built")
 
@@ -33,19 +32,7 @@ SMALL = ("bf16", "int8")
 
 
 def model_of(family: str) -> LanguageModel:
-    cr.seed(0)
-    model = make(family, **SIZES[family], vocab_size=65)
-    rng = np.random.default_rng(1)
-    model.load({key: value + 0.1 * rng.normal(size=value.shape) for key, value in model.state().items()})
-    return model.eval()
-
-
-@pytest.fixture(params=[1, 2, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = native.get_threads()
-    native.set_threads(request.param)
-    yield
-    native.set_threads(before)
+    return noisy(family, **SIZES[family])
 
 
 @pytest.mark.parametrize("family", SIZES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,9 @@ import chainrule as cr
 from chainrule import native
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.generate import Decoder, Translation
-from chainrule.models import LanguageModel, Seq2Seq, Seq2SeqConfig, make
+from chainrule.models import LanguageModel, Seq2Seq, Seq2SeqConfig
 from chainrule.trace.interpreter import Interpreter
+from tests.generate.engine.helpers import noisy
 from tests.generate.engine.test_decoder import assert_same, engine, with_both  # noqa: F401
 
 SIZES = {
@@ -25,19 +24,7 @@ IDS = np.random.default_rng(2).integers(65, size=50)
 
 
 def model_of(family: str) -> LanguageModel:
-    cr.seed(0)
-    model = make(family, **SIZES[family], vocab_size=65)
-    rng = np.random.default_rng(1)
-    model.load({key: value + 0.1 * rng.normal(size=value.shape) for key, value in model.state().items()})
-    return model.eval()
-
-
-@pytest.fixture(params=[1, 2, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = native.get_threads()
-    native.set_threads(request.param)
-    yield request.param
-    native.set_threads(before)
+    return noisy(family, **SIZES[family])
 
 
 def by_token(decoder: Decoder, ids: np.ndarray, sequence: int = 0) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -77,14 +76,6 @@ def join(parts: npt.NDArray[Any], bits: int) -> Words:
 def columns(words: Words) -> Words:
     """(N, words of an output) -> flat, in panels whose columns are outputs"""
     return words.reshape(-1, PANEL, words.shape[1]).transpose(0, 2, 1).reshape(-1)
-
-
-@pytest.fixture(params=[1, 2, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = native.get_threads()
-    native.set_threads(request.param)
-    yield
-    native.set_threads(before)
 
 
 def matrix(rows: int, inputs: int, seed: int = 0, name: str = "int8") -> Floats:

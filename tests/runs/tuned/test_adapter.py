@@ -19,7 +19,7 @@ from chainrule.models.tuning.parts import base_name
 from chainrule.runs import Run
 from chainrule.runs.load import open_model
 from chainrule.runs.tuned import adapter
-from chainrule.runs.tuned.adapter import weights_sha256
+from chainrule.runs.tuned.base import weights_sha256
 from chainrule.runs.warm_start import Start
 from chainrule.train import TrainConfig
 from tests.runs.helpers import corpus, losses, new_run

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import chainrule as cr
 from chainrule.cli.args.model_defaults import model_sampling
 from chainrule.cli.args.options import Argument, Given
-from chainrule.cli.commands.sample import Cache, Weights
+from chainrule.cli.commands.sample import Weights
 from chainrule.cli.render.show import used
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
+from chainrule.types import CacheFormat
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Command:
     weights: Weights = "stored"
     """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
     (docs/understand/inference.md). GPT and Llama only."""
-    cache: Cache = "fp32"
+    cache: CacheFormat = "fp32"
     """Format of the keys and values that a transformer remembers of each token."""
     special: bool = False
     """Read special tokens that your messages name, such as <|im_end|>, and print those that the model writes."""

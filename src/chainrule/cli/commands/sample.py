@@ -22,6 +22,7 @@ from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Setting
 from chainrule.generate import Sampling
 from chainrule.generate.sampling import MOST_SAMPLES
+from chainrule.types import CacheFormat, WeightFormat
 from chainrule.validate import Check
 
 # The fields that are for every kind of model.
@@ -29,8 +30,7 @@ ASKED = ("run_folder", "prompt", "prompts_file", "text_column", "header", "json"
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
 # The fields that ask for texts that are drawn.
 DRAWN = {"temperature", "top_k", "top_p", "min_p", "typical", "seed", "num_samples"}
-Cache = Literal["fp32", "bf16", "int8"]
-Weights = Literal["stored", "fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1"]
+Weights = Literal["stored", WeightFormat]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Command:
     """Format of the weights: fewer bits take less memory and time, and lose a little accuracy. stored: as the file has
     them if that is Q8_0, Q4_0, Q4_1 or BF16 of GGUF, all else in fp32. For models that read token by token; see
     docs/understand/inference.md."""
-    cache: Cache = "fp32"
+    cache: CacheFormat = "fp32"
     """Format of the keys and values that a transformer remembers of each token: bf16 takes half the memory, int8
     about a quarter."""
     logprobs: bool = False

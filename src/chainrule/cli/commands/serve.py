@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 from chainrule.cli.args.options import Argument
-from chainrule.cli.commands.sample import Cache, Weights
+from chainrule.cli.commands.sample import Weights
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, Setting
+from chainrule.types import CacheFormat
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Command:
     weights: Weights = "stored"
     """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
     (docs/understand/inference.md)."""
-    cache: Cache = "fp32"
+    cache: CacheFormat = "fp32"
     """Format of the keys and values that a transformer remembers of each token: bf16 takes half the memory, int8
     about a quarter."""
     cache_memory: int | None = None

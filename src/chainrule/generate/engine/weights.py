@@ -17,7 +17,7 @@ for each 32 numbers. NumPy rounds the weights alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from chainrule.autograd.stored import StoredParam
 from chainrule.autograd.types import Array
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.trace.terms import numbers
+from chainrule.types import CacheFormat, WeightFormat
 
 if TYPE_CHECKING:
     from chainrule.io.gguf.blocks import Format
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float32]
 Words: TypeAlias = npt.NDArray[np.int32]
 
-FORMATS = ("fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1")  # as in native/decode/panels.hpp
+FORMATS = get_args(WeightFormat)  # as in native/decode/panels.hpp
 BLOCKS = ("q8_0", "q4_0", "q4_1")  # those of GGUF
-CACHES = ("fp32", "bf16", "int8")  # formats of a KV cache, as in native/decode/decode.hpp
+CACHES = get_args(CacheFormat)  # formats of a KV cache, as in native/decode/decode.hpp
 STORED = "stored"  # each matrix in the format that has its numbers as its file has them
 PANEL = GROUP = 32  # as in native/decode/panels.hpp
 

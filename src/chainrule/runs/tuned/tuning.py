@@ -13,7 +13,8 @@ from chainrule.io.hf import pretrained
 from chainrule.models import Model, describe
 from chainrule.models.tuning import Method, method_of
 from chainrule.runs.checkpoint import Checkpoint
-from chainrule.runs.tuned.adapter import Base, description, own_arrays
+from chainrule.runs.tuned.adapter import description, own_arrays
+from chainrule.runs.tuned.base import Base
 from chainrule.runs.tuned.keeping import Kept
 from chainrule.runs.warm_start import Start
 from chainrule.tasks.task import Task

@@ -46,7 +46,7 @@ def log_line(**record: Any) -> None:
 
 
 def report(error: BaseException) -> None:
-    """What went wrong inside, for whoever runs the server; a client never sees it."""
+    """What went wrong inside, for the person who runs the server; a client never sees it."""
     log_line(time=time.time(), error=str(error), trace="".join(traceback.format_exception(error)))
 
 
@@ -117,7 +117,7 @@ class Gate:
                 )  # fmt: skip
 
     def _check(self, path: str, headers: Headers) -> None:
-        """Refuse names that are not ours, pages of other sites, and whoever has no key."""
+        """Refuse names that are not ours, pages of other sites, and requests without a key."""
         host = headers.get("host", "")
         name = host_name(host)
         if not (name in self.hosts or _is_address(name)):

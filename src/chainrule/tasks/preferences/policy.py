@@ -1,4 +1,4 @@
-"""Policies: a model writes answers to prompts, a reward judges them, and what was better than expected gets likelier.
+"""Policies: a model writes answers to prompts, a reward scores them, and what was better than expected gets likelier.
 
 The reward is a reward model, or a function of texts; the reference is the model that training begins with. What a step
 does is said by `align.policy_gradient`, and made a step of an ordinary training by `train.policy`.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, make_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
@@ -15,6 +15,7 @@ from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
 from chainrule.scaling.presets import PRESETS
 from chainrule.suggest import hinted
+from chainrule.types import WeightFormat
 from chainrule.validate import Check
 
 KEYS = {"recompute": "again", "optimizer": "optimiser"}  # in JSON, as scripts know them
@@ -38,7 +39,7 @@ class Count:
     """Batch size of a training step."""
     tokens: int | None = None
     """Tokens per row. Default: the model's context."""
-    weights: Literal["fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1"] = "fp32"
+    weights: WeightFormat = "fp32"
     """Format of the weights of a model that generates text."""
     measure: bool = False
     """Also measure how long a step takes here: about two seconds."""

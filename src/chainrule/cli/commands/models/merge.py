@@ -41,7 +41,7 @@ class Command(Reporting):
 
     def run(self) -> None:
         from chainrule.io.hf.architectures import has_twin
-        from chainrule.runs.tuned.adapter import merge
+        from chainrule.runs.tuned.merging import merge
 
         with Progress(f"read {self.run_folder}"):
             found = merge(self.run_folder)
