@@ -8,6 +8,9 @@ from typing import Any
 
 from chainrule.errors import FormatError
 
+Fields = Mapping[str, tuple[str, bool | int | float]]
+"""Fields of a config of ours that a file has as they are: its name of each, and what counts if it is left out."""
+
 
 class Settings:
     """The settings of a model, such as a `config.json`; null counts as missing.
@@ -49,6 +52,11 @@ class Settings:
             raise FormatError(f"{name} is {_short(value)} (must be one of {', '.join(meanings)})")
         return meanings[value]
 
+    def fields(self, table: Fields) -> dict[str, Any]:
+        """Our fields; the type of a default is that of the value. `written` is the way back."""
+        readers: dict[type, Any] = {bool: self.flag, int: self.integer, float: self.number}
+        return {ours: readers[type(usual)](theirs, default=usual) for ours, (theirs, usual) in table.items()}
+
     def section(self, name: str) -> Settings:
         """Nested settings; empty if missing."""
         value = self.values.get(name, {})
@@ -76,6 +84,11 @@ class Settings:
         if default is None:
             raise FormatError(f"{names[0]} is missing (must be given)")
         return names[0], default
+
+
+def written(config: Any, table: Fields) -> dict[str, Any]:
+    """The fields of a config by their names in the file."""
+    return {theirs: getattr(config, ours) for ours, (theirs, _) in table.items()}
 
 
 def _short(value: Any) -> str:

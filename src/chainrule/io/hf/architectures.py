@@ -68,13 +68,8 @@ def known_kind(config: Mapping[str, Any]) -> str:
     return kind
 
 
-def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
-    """The model in the content of these two files, in evaluation mode; never larger than its arrays."""
-    return to_opened(config, arrays).load()
-
-
 def to_opened(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Opened:
-    """The same, with its weights where they are."""
+    """The model in the content of these two files, never larger than its arrays, with its weights where they are."""
     kind = known_kind(config)
     if kind not in ARCHITECTURES or _is_ours(config):
         if kind == "seq2seq":  # a file that does not say it is of an earlier version

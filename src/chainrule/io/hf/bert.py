@@ -16,7 +16,7 @@ from typing import Any
 from chainrule.errors import FormatError
 from chainrule.io.hf.bert_names import BODY, VARIANTS, to_ours, to_theirs
 from chainrule.io.safetensors import Arrays
-from chainrule.io.settings import Settings
+from chainrule.io.settings import Fields, Settings, written
 from chainrule.models import BERT, BERTConfig, BERTPretrainingConfig, Model
 from chainrule.models.bert.heads import (
     CONFIGS,
@@ -40,6 +40,15 @@ HEADS: dict[str, type[Any]] = {  # by the end of the class's name
     "ForTokenClassification": BERTTaggerConfig,
     "Model": BERTConfig,
 }
+FIELDS: Fields = {
+    "n_layer": ("num_hidden_layers", 12), "n_head": ("num_attention_heads", 12),
+    "n_hidden": ("intermediate_size", 3072), "vocab_size": ("vocab_size", 30522),
+    "dropout": ("hidden_dropout_prob", 0.1), "norm_eps": ("layer_norm_eps", 1e-12),
+}  # fmt: skip
+DISTILBERT: Fields = {
+    "n_layer": ("n_layers", 6), "n_head": ("n_heads", 12), "n_embd": ("dim", 768), "n_hidden": ("hidden_dim", 3072),
+    "block_size": ("max_position_embeddings", 512), "vocab_size": ("vocab_size", 30522), "dropout": ("dropout", 0.1),
+}  # fmt: skip
 DISCRIMINATOR = "discriminator_predictions."
 BUCKETS = 32  # of MPNet; its code knows no other number
 EPS = 1e-12  # of DistilBERT
@@ -85,16 +94,10 @@ def _head_of(settings: Settings, classes: str) -> str:
 def _sizes(settings: Settings, variant: str) -> dict[str, Any]:
     settings.must("hidden_act", "gelu")
     width = settings.integer("hidden_size", default=256 if variant == "electra" else 768)
-    sizes: dict[str, Any] = {
-        "n_layer": settings.integer("num_hidden_layers", default=12),
-        "n_head": settings.integer("num_attention_heads", default=12),
+    sizes = settings.fields(FIELDS) | {
         "n_embd": width,
-        "n_hidden": settings.integer("intermediate_size", default=3072),
         "block_size": settings.integer("max_position_embeddings", default=512) - _skipped(settings, variant),
-        "vocab_size": settings.integer("vocab_size", default=30522),
         "n_segments": 0 if variant == "mpnet" else settings.integer("type_vocab_size", default=2),
-        "dropout": settings.number("hidden_dropout_prob", default=0.1),
-        "norm_eps": settings.number("layer_norm_eps", default=1e-12),
     }
     if variant == "electra":
         narrow = settings.integer("embedding_size", default=128)
@@ -116,17 +119,7 @@ def _skipped(settings: Settings, variant: str) -> int:
 def _distilbert_sizes(settings: Settings) -> dict[str, Any]:
     settings.must("activation", "gelu")
     settings.must("sinusoidal_pos_embds", False, True)  # either way the table is in the file
-    return {
-        "n_layer": settings.integer("n_layers", default=6),
-        "n_head": settings.integer("n_heads", default=12),
-        "n_embd": settings.integer("dim", default=768),
-        "n_hidden": settings.integer("hidden_dim", default=3072),
-        "block_size": settings.integer("max_position_embeddings", default=512),
-        "vocab_size": settings.integer("vocab_size", default=30522),
-        "n_segments": 0,
-        "dropout": settings.number("dropout", default=0.1),
-        "norm_eps": EPS,
-    }
+    return settings.fields(DISTILBERT) | {"n_segments": 0, "norm_eps": EPS}
 
 
 def _embedder(ours: Settings, sentences: Settings, limit: int) -> dict[str, Any]:
@@ -164,17 +157,7 @@ def write_config(config: BERTConfig) -> dict[str, Any] | None:
     last = isinstance(config, BERTPretrainingConfig) and not config.next_sentence
     head = heads[-1] if last else heads[0]
     if config.variant == "distilbert":
-        sizes: dict[str, Any] = {
-            "n_layers": config.n_layer,
-            "n_heads": config.n_head,
-            "dim": config.n_embd,
-            "hidden_dim": config.n_hidden,
-            "max_position_embeddings": config.block_size,
-            "vocab_size": config.vocab_size,
-            "activation": "gelu",
-            "dropout": config.dropout,
-            "attention_dropout": config.dropout,
-        }
+        sizes = written(config, DISTILBERT) | {"activation": "gelu", "attention_dropout": config.dropout}
     else:
         sizes = _written_sizes(config)
     names = VARIANTS[config.variant]
@@ -187,22 +170,14 @@ def write_config(config: BERTConfig) -> dict[str, Any] | None:
 
 
 def _written_sizes(config: BERTConfig) -> dict[str, Any]:
-    sizes: dict[str, Any] = {
-        "num_hidden_layers": config.n_layer,
-        "num_attention_heads": config.n_head,
+    sizes = written(config, FIELDS) | {
         "hidden_size": config.n_embd,
-        "intermediate_size": config.n_hidden,
         "max_position_embeddings": config.block_size + VARIANTS[config.variant].first_position,
-        "vocab_size": config.vocab_size,
+        "hidden_act": "gelu",
+        "attention_probs_dropout_prob": config.dropout,
     }
     if config.n_segments:
         sizes["type_vocab_size"] = config.n_segments
-    sizes |= {
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": config.dropout,
-        "layer_norm_eps": config.norm_eps,
-    }
     if config.variant == "electra":
         sizes["embedding_size"] = config.width
     if config.variant == "mpnet":

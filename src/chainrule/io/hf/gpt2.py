@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule.io.hf.weights import drop_prefix, with_zero_biases, without_copies, without_zero_biases
 from chainrule.io.lazy import Arrays
-from chainrule.io.settings import Settings
+from chainrule.io.settings import Fields, Settings, written
 from chainrule.models import GPT, GPTConfig, Model
 
 NAMES = ("gpt2",)
@@ -19,6 +19,11 @@ UNUSED = (".attn.bias", ".attn.masked_bias")  # older files store the causal mas
 ACTIVATIONS = {"gelu": "gelu", "relu": "relu"} | dict.fromkeys(
     ("gelu_new", "gelu_pytorch_tanh", "gelu_fast"), "gelu_tanh"
 )
+FIELDS: Fields = {
+    "n_layer": ("n_layer", 12), "n_head": ("n_head", 12), "n_embd": ("n_embd", 768),
+    "vocab_size": ("vocab_size", 50257), "dropout": ("attn_pdrop", 0.1), "norm_eps": ("layer_norm_epsilon", 1e-5),
+    "tied": ("tie_word_embeddings", True),
+}  # fmt: skip
 WRITTEN = {"gelu": "gelu", "relu": "relu", "gelu_tanh": "gelu_new"}
 
 
@@ -29,17 +34,11 @@ def read_config(settings: Settings) -> GPTConfig:
     settings.must("add_cross_attention", False)
     ours = settings.section("chainrule")
     return GPTConfig(
-        n_layer=settings.integer("n_layer", default=12),
-        n_head=settings.integer("n_head", default=12),
-        n_embd=settings.integer("n_embd", default=768),
+        **settings.fields(FIELDS),
         n_hidden=settings.integer("n_inner") if settings.has("n_inner") else None,
         block_size=settings.integer("n_positions", "n_ctx", default=1024),
-        vocab_size=settings.integer("vocab_size", default=50257),
-        dropout=settings.number("attn_pdrop", default=0.1),
         bias=ours.flag("bias", True),
         activation=settings.choice("activation_function", ACTIVATIONS, "gelu_new"),
-        norm_eps=settings.number("layer_norm_epsilon", default=1e-5),
-        tied=settings.flag("tie_word_embeddings", True),
     )
 
 
@@ -48,18 +47,12 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
-        "n_layer": config.n_layer,
-        "n_head": config.n_head,
-        "n_embd": config.n_embd,
+        **written(config, FIELDS),
         "n_inner": config.n_hidden,
         "n_positions": config.block_size,
-        "vocab_size": config.vocab_size,
         "activation_function": WRITTEN[config.activation],
-        "layer_norm_epsilon": config.norm_eps,
-        "attn_pdrop": config.dropout,
         "resid_pdrop": config.dropout,
         "embd_pdrop": 0.0,
-        "tie_word_embeddings": config.tied,
         "chainrule": {"bias": config.bias},
     }
 

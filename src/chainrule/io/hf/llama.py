@@ -13,7 +13,7 @@ from typing import Any
 from chainrule.errors import ChainruleWarning, FormatError
 from chainrule.io.hf.weights import drop_prefix, fuse_rows, split_rows, without_copies
 from chainrule.io.lazy import Arrays
-from chainrule.io.settings import Settings
+from chainrule.io.settings import Fields, Settings, written
 from chainrule.models import Llama, LlamaConfig, Model
 from chainrule.models.llama import VARIANTS
 from chainrule.nn.rope_scaling import KINDS, LinearScaling, Llama3Scaling, RopeScaling
@@ -44,6 +44,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "max_position_embeddings": 32768, "vocab_size": 128256, "rope_theta": 2e6, "tie_word_embeddings": True,
     },
 }  # fmt: skip
+FIELDS: Fields = {
+    "n_layer": ("num_hidden_layers", 32), "n_head": ("num_attention_heads", 32), "n_embd": ("hidden_size", 4096),
+    "n_hidden": ("intermediate_size", 11008), "vocab_size": ("vocab_size", 32000), "norm_eps": ("rms_norm_eps", 1e-6),
+    "tied": ("tie_word_embeddings", False),
+}  # fmt: skip
 NAMES = tuple(DEFAULTS)
 CLASSES = {
     "llama": "LlamaForCausalLM",
@@ -66,8 +71,8 @@ def read_config(settings: Settings) -> LlamaConfig:
     """Our config from a `config.json`; options that Llama lacks are refused."""
     kind = str(settings.values.get("model_type"))
     settings = Settings(DEFAULTS[kind] | settings.values)
-    width = settings.integer("hidden_size", default=4096)
-    heads = settings.integer("num_attention_heads", default=32)
+    sizes = settings.fields(FIELDS)
+    width, heads = sizes["n_embd"], sizes["n_head"]
     size = settings.integer("head_dim") if settings.has("head_dim") else None
     _check(kind, settings)
     context = _context(kind, settings)
@@ -75,16 +80,10 @@ def read_config(settings: Settings) -> LlamaConfig:
     base = settings.number("rope_theta", default=10000.0)
     biases = "all" if settings.flag("attention_bias", False) else "none"
     return LlamaConfig(
-        n_layer=settings.integer("num_hidden_layers", default=32),
-        n_head=heads,
+        **sizes,
         n_kv_head=settings.integer("num_key_value_heads", default=heads),
-        n_embd=width,
-        n_hidden=settings.integer("intermediate_size", default=11008),
         block_size=context,
-        vocab_size=settings.integer("vocab_size", default=32000),
         rope_base=rope.number("rope_theta", default=base),
-        norm_eps=settings.number("rms_norm_eps", default=1e-6),
-        tied=settings.flag("tie_word_embeddings", False),
         head_dim=None if heads and size == width / heads else size,
         rope_scaling=read_scaling(settings.section("rope_scaling"), context) or read_scaling(rope, context),
         attention_bias="qkv" if kind == "qwen2" else biases,
@@ -165,19 +164,13 @@ def write_config(config: LlamaConfig) -> dict[str, Any] | None:
         "model_type": kind,
         "architectures": [CLASSES[kind]],
         "attention_bias": config.attention_bias != "none",
-        "num_hidden_layers": config.n_layer,
-        "num_attention_heads": config.n_head,
+        **written(config, FIELDS),
         "num_key_value_heads": config.n_kv_head,
         "head_dim": config.head_size,
-        "hidden_size": config.n_embd,
-        "intermediate_size": config.n_hidden,
         "max_position_embeddings": config.block_size,
-        "vocab_size": config.vocab_size,
         "rope_theta": config.rope_base,
         "rope_scaling": None if config.rope_scaling is None else asdict(config.rope_scaling),
-        "rms_norm_eps": config.norm_eps,
         "hidden_act": "gelu_pytorch_tanh" if config.differs.gate == "gelu_tanh" else "silu",
-        "tie_word_embeddings": config.tied,
     }
 
 

@@ -15,7 +15,7 @@ from chainrule.errors import FormatError
 from chainrule.io.hf.gpt2 import ACTIVATIONS, WRITTEN
 from chainrule.io.hf.weights import drop_prefix, fuse_rows, renamed, split_rows, without_copies
 from chainrule.io.lazy import Arrays, Matrix, later
-from chainrule.io.settings import Settings
+from chainrule.io.settings import Fields, Settings, written
 from chainrule.models import Model, NeoX, NeoXConfig
 
 NAMES = ("gpt_neox",)
@@ -30,6 +30,12 @@ LAYERS = {
     "layers.#.mlp.dense_h_to_4h": "layers.#.mlp.fc1",
     "layers.#.mlp.dense_4h_to_h": "layers.#.mlp.fc2",
 }
+FIELDS: Fields = {
+    "n_layer": ("num_hidden_layers", 44), "n_head": ("num_attention_heads", 64), "n_embd": ("hidden_size", 6144),
+    "block_size": ("max_position_embeddings", 2048), "vocab_size": ("vocab_size", 50432),
+    "norm_eps": ("layer_norm_eps", 1e-5), "tied": ("tie_word_embeddings", False),
+    "parallel": ("use_parallel_residual", True),
+}  # fmt: skip
 OURS = {ours: theirs for theirs, ours in LAYERS.items()}
 
 
@@ -40,23 +46,16 @@ def read_config(settings: Settings) -> NeoXConfig:
     for section in (rope, settings.section("rope_scaling")):
         section.must("rope_type", "default")
         section.must("type", "default")
-    width = settings.integer("hidden_size", default=6144)
+    sizes = settings.fields(FIELDS)
     inside = settings.integer("intermediate_size", default=24576)
     fraction = settings.number("rotary_pct", default=0.25)
     base = settings.number("rotary_emb_base", default=10000.0)
     config = NeoXConfig(
-        n_layer=settings.integer("num_hidden_layers", default=44),
-        n_head=settings.integer("num_attention_heads", default=64),
-        n_embd=width,
-        n_hidden=None if inside == 4 * width else inside,
-        block_size=settings.integer("max_position_embeddings", default=2048),
-        vocab_size=settings.integer("vocab_size", default=50432),
+        **sizes,
+        n_hidden=None if inside == 4 * sizes["n_embd"] else inside,
         activation=settings.choice("hidden_act", ACTIVATIONS, "gelu"),
-        norm_eps=settings.number("layer_norm_eps", default=1e-5),
-        tied=settings.flag("tie_word_embeddings", False),
         rotary=rope.number("partial_rotary_factor", default=fraction),
         rope_base=rope.number("rope_theta", default=base),
-        parallel=settings.flag("use_parallel_residual", True),
     )
     if _turned(config) != config.turned:
         D, n = config.head_size, _turned(config)
@@ -76,18 +75,11 @@ def write_config(config: NeoXConfig) -> dict[str, Any] | None:
     return {
         "model_type": "gpt_neox",
         "architectures": ["GPTNeoXForCausalLM"],
-        "num_hidden_layers": config.n_layer,
-        "num_attention_heads": config.n_head,
-        "hidden_size": config.n_embd,
+        **written(config, FIELDS),
         "intermediate_size": config.inside,
-        "max_position_embeddings": config.block_size,
-        "vocab_size": config.vocab_size,
         "hidden_act": WRITTEN[config.activation],
-        "layer_norm_eps": config.norm_eps,
-        "tie_word_embeddings": config.tied,
         "rotary_pct": config.rotary,
         "rotary_emb_base": config.rope_base,
-        "use_parallel_residual": config.parallel,
         "attention_bias": True,
     }
 

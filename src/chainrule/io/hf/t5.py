@@ -13,7 +13,7 @@ from chainrule.errors import FormatError
 from chainrule.io.hf.marian import start_of
 from chainrule.io.hf.weights import without_copies
 from chainrule.io.safetensors import Arrays
-from chainrule.io.settings import Settings
+from chainrule.io.settings import Fields, Settings, written
 from chainrule.models import T5, Model, T5Config
 
 NAMES = ("t5", "mt5")  # the second is the same model, with a vocabulary of many languages
@@ -29,6 +29,12 @@ PROJECTIONS = {
     "gated-gelu": ("gelu_tanh", True),
     "gated-silu": ("silu", True),
 }
+FIELDS: Fields = {
+    "n_layer": ("num_layers", 6), "n_head": ("num_heads", 8), "n_embd": ("d_model", 512),
+    "block_size": ("n_positions", 512), "vocab_size": ("vocab_size", 32128), "dropout": ("dropout_rate", 0.1),
+    "relative_buckets": ("relative_attention_num_buckets", 32), "farthest": ("relative_attention_max_distance", 128),
+    "norm_eps": ("layer_norm_epsilon", 1e-6),
+}  # fmt: skip
 BIAS = "block.0.layer.0.SelfAttention.relative_attention_bias."
 RENAMED = (  # ours, theirs
     ("encoder.relative_attention_bias.", f"encoder.{BIAS}"),
@@ -46,31 +52,22 @@ def read_config(settings: Settings) -> T5Config:
     named = settings.values.get("architectures", [CLASS])
     if named not in ([CLASS], [f"M{CLASS}"], ["T5WithLMHeadModel"]):
         raise FormatError(f"architectures is {named!r} (is not supported, must be {CLASS})")
-    layers, width = settings.integer("num_layers", default=6), settings.integer("d_model", default=512)
-    heads, size = settings.integer("num_heads", default=8), settings.integer("d_kv", default=64)
-    inside = settings.integer("d_ff", default=2048)
-    settings.must("num_decoder_layers", layers)
+    sizes, size = settings.fields(FIELDS), settings.integer("d_kv", default=64)
+    width, inside = sizes["n_embd"], settings.integer("d_ff", default=2048)
+    settings.must("num_decoder_layers", sizes["n_layer"])
     written = settings.choice("feed_forward_proj", {name: name for name in PROJECTIONS}, "relu")
     activation, gated = PROJECTIONS[written]
     tied = settings.flag("tie_word_embeddings", True)
     scaled = settings.values["model_type"] == "t5" and settings.flag("scale_decoder_outputs", tied)
     ours = settings.section("chainrule")
     return T5Config(
-        n_layer=layers,
-        n_head=heads,
-        n_embd=width,
-        head_size=None if size * heads == width else size,
+        **sizes,
+        head_size=None if size * sizes["n_head"] == width else size,
         n_hidden=None if inside == 4 * width else inside,
-        block_size=settings.integer("n_positions", default=512),
-        vocab_size=settings.integer("vocab_size", default=32128),
-        relative_buckets=settings.integer("relative_attention_num_buckets", default=32),
-        farthest=settings.integer("relative_attention_max_distance", default=128),
         activation=activation,
         gated=gated,
         tied=ours.flag("tied", scaled or HEAD not in settings.weights),
         scale_output=scaled,
-        norm_eps=settings.number("layer_norm_epsilon", default=1e-6),
-        dropout=settings.number("dropout_rate", default=0.1),
         label_smoothing=ours.number("label_smoothing", default=0.0),
         scheduled_sampling=ours.number("scheduled_sampling", default=0.0),
         target_start=start_of(settings) if ours.values or settings.has("decoder_start_token_id") else "pad",
@@ -86,21 +83,13 @@ def write_config(config: T5Config) -> dict[str, Any] | None:
     return {
         "model_type": "t5",
         "architectures": [CLASS],
-        "num_layers": config.n_layer,
+        **written(config, FIELDS),
         "num_decoder_layers": config.n_layer,
-        "num_heads": config.n_head,
-        "d_model": config.n_embd,
         "d_kv": config.per_head,
         "d_ff": config.inside,
-        "n_positions": config.block_size,
-        "vocab_size": config.vocab_size,
-        "relative_attention_num_buckets": config.relative_buckets,
-        "relative_attention_max_distance": config.farthest,
         "feed_forward_proj": names[0],
         "tie_word_embeddings": config.scale_output,  # which is what they make of it
         "scale_decoder_outputs": config.scale_output,
-        "layer_norm_epsilon": config.norm_eps,
-        "dropout_rate": config.dropout,
         "is_encoder_decoder": True,
         "chainrule": {
             "tied": config.tied,

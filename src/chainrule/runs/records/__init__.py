@@ -1,6 +1,6 @@
 """What a run has written down, read again: `environment` is what it was made with, `history` the whole of its folder.
 
-`follow` reads a log that is being written, `plot` draws it, `review` evaluates it; `compare` and `seeds` set several runs
+`follow` reads a log that is being written, `plot` draws it, `review` rates it; `compare` and `seeds` set several runs
 side by side.
 """
 

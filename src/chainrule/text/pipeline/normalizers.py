@@ -32,23 +32,19 @@ class Normalizer(Part, ABC):
 
 
 class NFC(Normalizer):
+    """A form of Unicode, that of its name."""
+
     def __call__(self, text: str) -> str:
-        return unicodedata.normalize("NFC", text)
+        return unicodedata.normalize(type(self).__name__, text)  # type: ignore[arg-type]
 
 
-class NFD(Normalizer):
-    def __call__(self, text: str) -> str:
-        return unicodedata.normalize("NFD", text)
+class NFD(NFC): ...
 
 
-class NFKC(Normalizer):
-    def __call__(self, text: str) -> str:
-        return unicodedata.normalize("NFKC", text)
+class NFKC(NFC): ...
 
 
-class NFKD(Normalizer):
-    def __call__(self, text: str) -> str:
-        return unicodedata.normalize("NFKD", text)
+class NFKD(NFC): ...
 
 
 class Lowercase(Normalizer):

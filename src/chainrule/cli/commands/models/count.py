@@ -90,7 +90,7 @@ def command(_: str, words: Sequence[str]) -> type[Count]:
     return make_dataclass("Command", sizes, bases=(Count,), namespace={"__doc__": Count.__doc__}, frozen=True)
 
 
-def report(model: cr.models.Model, batch: cr.scaling.Batch, weights: str) -> dict[str, Any]:
+def report(model: cr.models.Model, batch: cr.scaling.Batch, weights: WeightFormat) -> dict[str, Any]:
     """Everything that is printed, in numbers."""
     numbers, works = cr.scaling.parameters(model), cr.scaling.flops(model, batch)
     step, tokens = cr.scaling.total(works), batch.rows * batch.tokens

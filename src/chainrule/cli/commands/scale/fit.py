@@ -13,7 +13,7 @@ from chainrule.cli.args.outputs import File
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import fit_in_words
 from chainrule.errors import ConfigError
-from chainrule.files import new_file
+from chainrule.files import write
 from chainrule.validate import Check
 
 
@@ -85,8 +85,7 @@ class Command(Reporting):
             )  # fmt: skip
         text = json.dumps(found.to_dict())
         if self.out:
-            with new_file(self.out, replace=True) as file:
-                file.write(text.encode() + b"\n")
+            write(self.out, f"{text}\n".encode())
         if self.plot:
             from chainrule.cli.render.plots.canvas import save
             from chainrule.cli.render.plots.scaling import fitted

@@ -13,7 +13,7 @@ from chainrule.cli.args.outputs import File
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import plan_in_words
 from chainrule.errors import ConfigError
-from chainrule.files import new_file
+from chainrule.files import write
 from chainrule.scaling.plan import PlanConfig
 from chainrule.validate import Check
 
@@ -81,8 +81,7 @@ class Command(Reporting):
             plan = timed(plan) if self.measure else plan
         text = json.dumps(plan.to_dict())
         if self.out:
-            with new_file(self.out, replace=True) as file:
-                file.write(text.encode() + b"\n")
+            write(self.out, f"{text}\n".encode())
         print(text if self.json else plan_in_words(plan))
         if self.out and not self.json:
             print(f"run it with: chainrule scale run {self.out} TEXT --out runs/study")
