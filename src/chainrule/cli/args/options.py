@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
@@ -37,6 +38,10 @@ class Reporting:
 
     json: bool = False
     """Print one JSON object."""
+
+    def report(self, found: Mapping[str, Any], words: str) -> None:
+        """Print a result: as JSON for programs, in words for people."""
+        print(json.dumps(found) if self.json else words)
 
 
 class Without(tuple[str, ...]):

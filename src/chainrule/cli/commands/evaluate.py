@@ -13,9 +13,9 @@ import chainrule as cr
 from chainrule.cli.args.documents import say_reading
 from chainrule.cli.args.options import Argument, Reporting, Without
 from chainrule.cli.args.unused import refuse
+from chainrule.cli.render import seeds
 from chainrule.cli.render.confusion import by_label
 from chainrule.cli.render.progress import Progress
-from chainrule.cli.render.seeds import in_words as in_seeds
 from chainrule.cli.render.show import used
 from chainrule.cli.render.tables import show
 from chainrule.columns import Columns
@@ -64,12 +64,11 @@ class Command(Reporting):
 
     def run(self) -> None:
         Check("eval", self).at_least(1, "limit", *(["batch_size"] if self.batch_size is not None else []))
-        with Progress("evaluating") as progress:
-            members = cr.runs.seeds.folders(self.run_folder)
-            found = self._over_seeds(members, progress) if members else self._one(progress)
-        if members:
-            self._show_seeds(found)
+        if members := cr.runs.seeds.folders(self.run_folder):
+            self._over_seeds(members)
             return
+        with Progress("evaluating") as progress:
+            found = self._one(progress)
         used(self.run_folder)
         if self.json:
             show(found, True)
@@ -84,32 +83,16 @@ class Command(Reporting):
     def _one(self, progress: Progress) -> dict[str, Any]:
         return self._choose(progress) if self.choices else self._evaluate()
 
-    def _over_seeds(self, members: Sequence[Path], progress: Progress) -> dict[str, Any]:
+    def _over_seeds(self, members: Sequence[Path]) -> None:
         """Every run of a directory of seeds, and what they reach on average"""
-        runs = {str(each): replace(self, run_folder=each)._one(progress) for each in members}
-        first = next(iter(runs.values()))
-        names = [name for name, value in first.items() if isinstance(value, float)]
+        with Progress("evaluating") as progress:
+            runs = {str(each): replace(self, run_folder=each)._one(progress) for each in members}
+        names = [name for name, value in runs[str(members[0])].items() if isinstance(value, float)]
         spreads = {name: cr.runs.seeds.Spread.of([found[name] for found in runs.values()]) for name in names}
-        return {
-            "run": str(self.run_folder),
-            "seeds": len(members),
-            "mean": {name: spread.mean for name, spread in spreads.items()},
-            "standard_error": {name: spread.error for name, spread in spreads.items()},
-            "runs": runs,
-        }
-
-    def _show_seeds(self, found: dict[str, Any]) -> None:
-        if self.json:
-            show(found, True)
-            return
-        error, count = found["standard_error"], found["seeds"]
-        spreads = {
-            name: cr.runs.seeds.Spread(mean, error[name], count) for name, mean in found["mean"].items()
-        }
-        print("\n".join(in_seeds(spreads, count, self.run_folder)))
-        opened = [each["openings"] for each in found["runs"].values() if "openings" in each]
-        if opened:
-            print(f"openings  {openings_in_words(max(opened, key=lambda n: n or 0))}")
+        said = seeds.in_words(spreads, len(members), self.run_folder)
+        if opened := [each["openings"] for each in runs.values() if "openings" in each]:
+            said.append(f"openings  {openings_in_words(max(opened, key=lambda n: n or 0))}")
+        self.report(seeds.for_machines(spreads, runs, self.run_folder), "\n".join(said))
 
     def _choose(self, progress: Progress) -> dict[str, Any]:
         """How often the right choice is the one that the model expects most."""

@@ -66,10 +66,8 @@ class Command(Reporting):
                     rungs.append(rung)
         finally:  # after Ctrl-C as well: what was climbed is kept
             self._write(folder, corpus, rungs)
-        if self.json:
-            print(json.dumps(self._record(corpus, rungs)))
-        else:
-            print(f"\n{table(rungs)}\n{folder}/ladder.md, ladder.json, ladder.png")
+        said = f"\n{table(rungs)}\n{folder}/ladder.md, ladder.json, ladder.png"
+        self.report(self._record(corpus, rungs), said)
         if failed:
             raise Failure(f"ladder: {len(failed)} networks failed, their rungs are left out (see above)")
 

@@ -18,11 +18,20 @@ def in_words(spreads: Mapping[str, cr.runs.seeds.Spread], count: int, where: Pat
 
 def summary(histories: Sequence[cr.runs.History], where: Path) -> dict[str, Any]:
     """The same for machines, with the results of each run."""
-    found = cr.runs.seeds.together(histories)
+    runs = {str(history.folder): cr.runs.seeds.results(history) for history in histories}
+    return for_machines(cr.runs.seeds.together(histories), runs, where)
+
+
+def for_machines(
+    spreads: Mapping[str, cr.runs.seeds.Spread], runs: Mapping[str, Any], where: Path
+) -> dict[str, Any]:
+    """Means, their errors, and what each run reached."""
+    means = {name: spread.mean for name, spread in spreads.items()}
+    errors = {name: spread.error for name, spread in spreads.items()}
     return {
         "run": str(where),
-        "seeds": len(histories),
-        "mean": {name: spread.mean for name, spread in found.items()},
-        "standard_error": {name: spread.error for name, spread in found.items()},
-        "runs": {str(history.folder): cr.runs.seeds.results(history) for history in histories},
+        "seeds": len(runs),
+        "mean": means,
+        "standard_error": errors,
+        "runs": dict(runs),
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
@@ -23,7 +22,7 @@ MOST_LAYERS = 10_000  # each is traced
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Reporting):
     """Parameters, FLOPs and memory of a model, counted without making it.
 
     Give a family (gpt, llama, ...) and sizes, a well-known model, or the directory of a run.
@@ -43,8 +42,6 @@ class Count:
     """Format of the weights of a model that generates text."""
     measure: bool = False
     """Also measure how long a step takes here: about two seconds."""
-    json: bool = False
-    """Print one JSON object instead of text."""
 
     def run(self) -> None:
         model, tokens = self._model()
@@ -59,7 +56,7 @@ class Count:
             raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
         if self.measure:
             found["measured"] = measured(model, batch, found["flops"]["step"])
-        print(json.dumps({"model": self.what} | for_scripts(found)) if self.json else table(self.what, found))
+        self.report({"model": self.what} | for_scripts(found), table(self.what, found))
 
     def _model(self) -> tuple[cr.models.Model, int]:
         """The model without its values, and the tokens in a row of its training."""

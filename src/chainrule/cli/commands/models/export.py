@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,10 +52,8 @@ class Command(Reporting):
                 stacklevel=2,
             )
         files = sorted(path.name for path in self.out.iterdir())
-        if self.json:
-            print(json.dumps({"out": str(self.out), "parameters": model.count(), "files": files}))
-        else:
-            print(f"{size(model)}; in {self.out}: {', '.join(files)}")
+        found = {"out": str(self.out), "parameters": model.count(), "files": files}
+        self.report(found, f"{size(model)}; in {self.out}: {', '.join(files)}")
 
     def _write(self, model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> None:
         from chainrule.io import gguf, llama2c

@@ -64,10 +64,8 @@ class Command(Reporting):
     def _merges(self) -> None:
         text = SEED.split() if self.file is None else read_input(self.file)
         steps = list(islice(cr.text.textbook_bpe.trace(text), self.merges))
-        if self.json:
-            print(json.dumps({"merges": [asdict(step) for step in steps]}))
-        else:
-            print(cr.text.textbook_bpe.trace_table(steps, self.words))
+        said = cr.text.textbook_bpe.trace_table(steps, self.words)
+        self.report({"merges": [asdict(step) for step in steps]}, said)
 
     def _pieces(self) -> None:
         from rich.console import Console

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,13 +78,10 @@ class Command(Reporting):
             "bytes_per_token": round(size / max(tokens, 1), 4),
             "seconds": round(time.perf_counter() - start, 3),
         }
-        if self.json:
-            print(json.dumps(result))
-        else:
-            print(
-                f"{out}: {tokenizer.vocab_size:,} tokens, {result['bytes_per_token']:.2f} bytes of the text each "
-                f"({size / 1e6:.1f} MB, {result['seconds']:.1f} s)"
-            )
+        said = (
+            f"{out}: {tokenizer.vocab_size:,} tokens, {result['bytes_per_token']:.2f} bytes of the text each"
+        )
+        self.report(result, f"{said} ({size / 1e6:.1f} MB, {result['seconds']:.1f} s)")
 
     def _text(self, name: str) -> str:
         """The text of a file as it is; of a table that of its rows."""
