@@ -226,7 +226,7 @@ def test_several_parts_make_up_a_prefix() -> None:
 
 def test_rows_before_something_else_than_embeddings_are_interpreted() -> None:
     model = model_of(WithLateRows)
-    with pytest.raises(Unsupported, match="concat joins what is no prefix"):
+    with pytest.raises(Unsupported, match="concat joins something else than a prefix"):
         lower(decoder_graph(model))
     assert isinstance(Decoder(model)._engine, Interpreter)  # the interpreter runs anything
     check_decodes(model, compiled=False)

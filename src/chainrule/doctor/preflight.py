@@ -84,7 +84,7 @@ def tokens_of(batches: Any) -> dict[str, Array]:
 
 
 def sample(ids: Array) -> Array:
-    """All tokens, or of a long row those in some places all over it."""
+    """All tokens; of a long row, those of some places spread over it."""
     if len(ids) <= TOKENS:
         return ids
     size = TOKENS // BLOCKS

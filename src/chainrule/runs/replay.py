@@ -111,7 +111,7 @@ def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda
 
 
 def _run_before(folder: Path, step: int, last: int) -> Run:
-    """The run at the nearest checkpoint before a step; as its seed made it if there is none."""
+    """The run at the nearest checkpoint before a step; without one, as its seed makes it."""
     newest = load_checkpoint(folder)
     most = max(last, newest.step) + 1  # the step at which training stopped was perhaps not written down
     if not 1 <= step <= most:

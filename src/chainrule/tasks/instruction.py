@@ -174,7 +174,7 @@ class InstructionTask(WritingTask):
         return Fitted.of(self.training, self.window)
 
     def amount(self) -> str:
-        """How much data there are, what was cut, and what of it is learned."""
+        """How much data there is, how much of it was cut, and how much is learned."""
         corpus, learned = self.corpus, self.training
         talks, held_out = (f"{len(part.documents):,}" for part in (self.training, self.validation))
         copies = copies_left_out(corpus.copies)

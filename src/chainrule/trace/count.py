@@ -71,7 +71,7 @@ class Model(Protocol):
 
 
 def step_batch(model: Model, rows: int, tokens: int) -> Batch:
-    """A training batch, with a source as long as the text and with masked words for models that read such."""
+    """A training batch, with a source as long as the text and with masked words, for models that read them."""
     source = tokens if "source" in model.reads else 0
     masked = round(MASKED_FRACTION * rows * tokens) if "masked" in model.reads else 0
     return Batch(rows, tokens, source, masked)

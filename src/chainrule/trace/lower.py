@@ -225,7 +225,7 @@ class _Lowering(Registers):
                 and last.prompt is None
             ):
                 return replace(last, prompt=joined)
-        raise Unsupported(f"lower: {node.name} joins what is no prefix of heads or of embeddings")
+        raise Unsupported(f"lower: {node.name} joins something else than a prefix of heads or of embeddings")
 
     def _getitem(self, node: Node) -> Any:
         value, found = self.source(node.inputs[0]), cut_axis(node)

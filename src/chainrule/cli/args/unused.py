@@ -11,7 +11,7 @@ from chainrule.errors import ConfigError, Setting
 
 
 def given(options: Any, but: Collection[str] = ()) -> Iterator[str]:
-    """The fields of a dataclass that are not as by default, those of its parts too, in their order."""
+    """The fields of a dataclass, and of the dataclasses in it, that differ from their defaults, in order."""
     for field in fields(options):
         value = getattr(options, field.name)
         if is_dataclass(value):

@@ -40,7 +40,7 @@ class BERTPretrainingConfig(BERTConfig):
     """Layer norm before each part and at the end (pre), which learns faster, or after each residual sum (post), as in
     the paper."""
     next_sentence: bool = False
-    """Learn too whether B follows A, as in the paper; without it there is neither pooler nor head for it."""
+    """Learn too whether B follows A, as in the paper; without it the model has no pooler and no head for that."""
 
 
 class Transform(Layer):

@@ -171,6 +171,6 @@ def _inside(found: Any, word: str) -> Any:
 
 
 def put(model: Layer, path: str, layer: Layer | None) -> None:
-    """Put a layer where another one was, or none."""
+    """Replace the layer at a path, by None to remove it."""
     parent, _, name = path.rpartition(".")
     setattr(layer_at(model, parent), name, layer)

@@ -133,7 +133,7 @@ class ClassificationTask(Task):
         return self.confusion(model, batches).scores()
 
     def evaluate(self, model: Any, batches: EvalBatches) -> dict[str, Any]:
-        """The loss on these batches, the scores, and what is taken for what."""
+        """The loss on these batches, the scores, and the confusion matrix."""
         loss, found = model.eval().mean_loss(batches), self.confusion(model, batches)
         return {self.unit: loss, **found.scores(), **found.details()}
 
