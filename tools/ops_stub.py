@@ -1,12 +1,14 @@
 """Write src/chainrule/ops/__init__.pyi, what type checkers and editors know of the ops: python -m tools.ops_stub
 
 Each op and each function made of ops has two entries, both read off its own signature: arrays in, arrays out; and as
-soon as one operand is a Tensor, Tensors out. tests/ops/test_stub.py fails if the file is not what this writes.
+soon as one operand is a Tensor, Tensors out. Ops that are called alike share them, by the names of `SHARED`.
+tests/ops/test_stub.py fails if the file is not what this writes.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,19 @@ from chainrule.autograd.types import Array
 
 STUB = Path(__file__).parents[1] / "src" / "chainrule" / "ops" / "__init__.pyi"
 
+SHARED = {
+    "abs": "Unary",
+    "add": "Binary",
+    "max": "Reduction",
+}  # by the first of the ops that are called alike
+
 HEAD = '''"""Written by tools/ops_stub.py from the signatures of the ops: do not edit."""
 # An array is an operand too, but gives an array.
 # mypy: disable-error-code="overload-overlap"
 
 import collections.abc
 import typing
-from typing import Any, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 
@@ -48,14 +56,33 @@ def stub() -> str:
     ]
     text = HEAD + "\n".join(sorted(lines)) + "\n\n"
     text += "".join(f"def {name}{_plain(plain[name])}: ...\n" for name in sorted(own))
+    kinds: dict[str, list[str]] = {}
     for name, value in public.items():
         if name not in plain:
-            text += _entries(name, inspect.signature(value))
+            kinds.setdefault(_kind(inspect.signature(value)), []).append(name)
+    for names in (names for names in kinds.values() if names[0] in SHARED):
+        entries = _entries("__call__", inspect.signature(public[names[0]])).replace(
+            "__call__(", "__call__(self, "
+        )
+        text += (
+            f"\nclass {SHARED[names[0]]}(Protocol):\n{re.sub('^', '    ', entries.rstrip(), flags=re.M)}\n\n"
+        )
+    for names in kinds.values():
+        for name in names:
+            alone = _entries(name, inspect.signature(public[name]))
+            text += f"{name}: {SHARED[names[0]]}\n" if names[0] in SHARED else alone
     return text
 
 
 def _plain(function: Any) -> str:
     return str(inspect.signature(function)).replace("'", "")
+
+
+def _kind(signature: inspect.Signature) -> str:
+    """The entries without the names of operands by position, which are no part of a call."""
+    taken = enumerate(signature.parameters.values())
+    bare = [p.replace(name=f"x{i}") if p.kind is p.POSITIONAL_ONLY else p for i, p in taken]
+    return _entries("", signature.replace(parameters=bare))
 
 
 def _entries(name: str, signature: inspect.Signature) -> str:
