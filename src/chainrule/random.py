@@ -112,6 +112,11 @@ def next_key(purpose: str) -> tuple[int, ...]:
     return key(purpose, _state.step, _state.calls[purpose], _state.part)
 
 
+def place() -> tuple[int, int, int]:
+    """The seed, the step and its part: words 0, 2 and 4 of the keys that `next_key` gives."""
+    return current_seed(), _state.step & _MASK64, _state.part & _MASK64
+
+
 Position = tuple[int, int, int, Counter[str]]
 
 

@@ -181,6 +181,30 @@ def test_recomputing_gives_the_same_bits(family: str, sizes: dict[str, Any]) -> 
     assert apart(*runs) == 0
 
 
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("gpt", {}),
+        ("llama", {"accumulate": 2, "ema": 0.9}),
+        ("gru", {"recompute": True}),
+        ("gpt", {"precision": "fp16", "watch_every": 5}),
+        ("mlp", {}),
+    ],
+)
+def test_compiled_steps_give_the_same_bits(family: str, options: dict[str, Any]) -> None:
+    runs = []
+    for compile in (False, True):
+        sizes = {"dropout": 0.2} if family == "gpt" else {}
+        trainer, told = (
+            trainer_of(model_of(family, **sizes), max_steps=20, compile=compile, **options),
+            Told(),
+        )
+        trainer.run(told)
+        runs.append((told.losses, told.validations, weights(trainer)))
+    assert runs[0][:2] == runs[1][:2] and apart(runs[0][2], runs[1][2]) == 0
+    assert trainer.step.share.compiled.replayed == (family != "mlp")
+
+
 # -- averaged weights -----------------------------------------------------------------------------------------
 
 
