@@ -23,9 +23,9 @@ struct Key {
 };
 
 // The memory of an array, from its lowest element to behind its highest one.
-struct Span {
+struct Extent {
     template <class A>
-    explicit Span(const A& array) : data(static_cast<const char*>(static_cast<const void*>(array.data()))), bytes(0) {
+    explicit Extent(const A& array) : data(static_cast<const char*>(static_cast<const void*>(array.data()))), bytes(0) {
         if (!array.size()) return;
         ptrdiff_t lowest = 0, highest = 0;
         for (size_t axis = 0; axis < array.ndim(); ++axis) {
@@ -52,12 +52,12 @@ template <class... Options>
 struct Recordable<nb::ndarray<Options...>> {
     using Type = nb::ndarray<Options...>;
     static void read(Recording& recording, const char* kernel, const Type& array) {
-        const Span span(array);
-        if constexpr (Type::ReadOnly) recording.reads(kernel, span.data, span.bytes);
+        const Extent extent(array);
+        if constexpr (Type::ReadOnly) recording.reads(kernel, extent.data, extent.bytes);
     }
     static void written(Recording& recording, const char* kernel, const Type& array) {
-        const Span span(array);
-        if constexpr (!Type::ReadOnly) recording.writes(kernel, span.data, span.bytes);
+        const Extent extent(array);
+        if constexpr (!Type::ReadOnly) recording.writes(kernel, extent.data, extent.bytes);
     }
     static Type kept(const Type& array) {
         std::vector<size_t> shape(array.ndim());

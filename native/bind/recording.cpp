@@ -24,12 +24,12 @@ void bind_recording(nb::module_& m) {
         }, "seed"_a, "step"_a, "part"_a, "records"_a)
         .def("end", &Recording::end)
         .def("know", [](Recording& recording, const Any& x) {
-            const Span span(x);
-            recording.know(span.data, span.bytes);
+            const Extent extent(x);
+            recording.know(extent.data, extent.bytes);
         }, "x"_a.noconvert())
         .def("knows", [](const Recording& recording, const Any& x) {
-            const Span span(x);
-            return recording.knows(span.data, span.bytes);
+            const Extent extent(x);
+            return recording.knows(extent.data, extent.bytes);
         }, "x"_a.noconvert())
         .def("fail", &Recording::fail, "reason"_a)
         .def("replay", &replay, "seed"_a, "step"_a, "part"_a)

@@ -160,6 +160,11 @@ def test_a_key_of_another_step_breaks_it() -> None:
     assert "not of this step" in broken(lambda x: cr.ops.dropout(x, p=0.5, key=key), numbers(9))
 
 
+def test_random_numbers_of_numpy_break_it() -> None:
+    """A branch that depends on chance is not the same in every step."""
+    assert "NumPy draws" in broken(lambda x: random.generator("layers", 1).random() < 0.5, numbers(3))
+
+
 def test_copies_of_any_strides() -> None:
     x = numbers(3, 4, 5)
     for view in (x, x.T, x[:, ::2, 1:], x[0, 0, 0:1].reshape(())):

@@ -316,6 +316,19 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled.replayed == 2 and compiled.broken == []
 
 
+def test_memory_is_freed_and_recorded_again() -> None:
+    model, batches = new("gpt"), words()
+    compiled = cr.compile(model)
+    for step in range(10):
+        if step == 5:
+            assert compiled.replayed == 1
+            compiled.forget()
+            assert compiled.replayed == 0
+        model.parameters().zero_grad()
+        compiled.backward(next(batches))
+    assert compiled.replayed == 1
+
+
 def test_weights_that_moved_are_recorded_anew() -> None:
     model, batches = new("gpt"), words()
     compiled = cr.compile(model)

@@ -78,7 +78,8 @@ class Recording:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Keep every kernel call inside."""
-        with self._begun(records=True), switched(mode, "recording", self):
+        drawn = random.watched(lambda: self.fail("random numbers that NumPy draws"))
+        with self._begun(records=True), switched(mode, "recording", self), drawn:
             yield
 
     def memory(self) -> Any:

@@ -86,7 +86,8 @@ class Compiled:
     >>> round(loss, 1), compiled.broken
     (2.3, [])
 
-    What a model is made of must not change meanwhile: compile it again after that.
+    The loss must be a function of the parameters, the batch and the step. What a model is made of, such as its rate of
+    dropout, must not change meanwhile: compile it again after that.
     """
 
     model: Model
@@ -109,6 +110,10 @@ class Compiled:
     def replayed(self) -> int:
         """How many shapes are replayed."""
         return sum(shape.trusted for shape in self.shapes.values())
+
+    def forget(self) -> None:
+        """Free the memory of all recordings; shapes that come again are recorded again."""
+        self.shapes.clear()
 
     def _gradient(
         self, model: Model, part: Batch, weights: Weights, factor: float, done: Done | None

@@ -59,6 +59,11 @@ class Share:
     def complete(self) -> None:
         """Bring the whole gradient of the last step into the block, for those who look at it."""
 
+    def rest(self) -> None:
+        """Free the memory of the compiled step."""
+        if self.compiled is not None:
+            self.compiled.forget()
+
 
 class RankShare(Share):
     """Each rank computes the gradient of some rows, and adds up its stretches of those of all ranks.
