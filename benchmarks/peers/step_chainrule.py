@@ -20,7 +20,6 @@ def worker(
     """Serve steps of what is `prepared` of a new GPT, on inputs and targets of `batches`, for a config."""
     args = worker_arguments(description).parse_args()
     import chainrule as cr
-    from chainrule.models.gradient import backward
     from chainrule.models.microbatch import Batch
 
     imported = resident_mb()
@@ -32,12 +31,13 @@ def worker(
     parameters = model.parameters()
     optimizer = cr.optim.AdamW(parameters, lr, (0.9, 0.95), weight_decay=weight_decay)
     given = (batches or next_words)(cr, args.config)
+    compiled = cr.compile(model)
 
     def step() -> None:
         batch = Batch(*next(given))
         parameters.zero_grad()
         with cr.precision(args.dtype):
-            backward(model, batch)  # as the trainer does
+            compiled.backward(batch)  # as the trainer does
         cr.optim.clip_global_norm(parameters, 1.0)
         optimizer.step()
 

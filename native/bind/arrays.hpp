@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bind/recordable.hpp"
 #include "gemm/gemm.hpp"
 #include "runtime/pool.hpp"
 
@@ -28,7 +29,7 @@ using ConstVector = Array<const float, 1>;
 template <class Scalar>
 using Flat = nb::ndarray<Scalar, nb::c_contig, nb::device::cpu>;  // any number of axes, seen as one
 
-// Releases the GIL while a kernel runs. At exit the interpreter waits for running kernels; a kernel that a daemon thread
+// Releases the GIL while a kernel runs; a replay has released it for all of its kernels. At exit the interpreter waits for running kernels; a kernel that a daemon thread
 // starts after that never returns, since taking the GIL then would abort the process.
 class WithoutGil {
 public:
@@ -62,7 +63,7 @@ struct Annotated<std::optional<nb::ndarray<Options...>>> {
 
 template <class Result, class... Args, class... Names>
 void def(nb::module_& m, const char* name, Result (*function)(Args...), Names... names) {
-    m.def(name, function, Annotated<std::decay_t<Args>>::argument(names)...);
+    m.def(name, recordable(name, function), Annotated<std::decay_t<Args>>::argument(names)...);
 }
 
 template <class A>

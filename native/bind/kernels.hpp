@@ -56,9 +56,8 @@ template <bool elements, class Table, class... Args, size_t... I, class... Names
 void bind_signature(nb::module_& m, const char* function, const Table& (*table)(), void (*Table::*kernel)(Args...),
                     std::index_sequence<I...>, Names... names) {
     using All = std::tuple<Args...>;
-    m.def(
-        function,
-        [=, operands = std::array{Operand(names)...}](typename Bound<std::tuple_element_t<I, All>>::Type... given) {
+    const auto run =
+        [=, operands = std::array{Operand(names)...}](const typename Bound<std::tuple_element_t<I, All>>::Type&... given) {
             Rows size{0, 0};
             (Bound<std::tuple_element_t<I, All>>::largest(size, given, operands[I]), ...);
             if (elements) size = {size.R * size.C, 1};
@@ -75,7 +74,10 @@ void bind_signature(nb::module_& m, const char* function, const Table& (*table)(
                 else
                     part(rows, C);
             });
-        },
+        };
+    m.def(
+        function,
+        [=](typename Bound<std::tuple_element_t<I, All>>::Type... given) { call_recorded(function, run, given...); },
         Annotated<typename Bound<std::tuple_element_t<I, All>>::Type>::argument(Operand(names).name)...);
 }
 

@@ -36,7 +36,8 @@ void wait_for_kernels() {
 }  // namespace
 
 // Counted before the GIL is released: `closing` changes under the GIL, so no kernel is missed.
-WithoutGil::WithoutGil() {
+WithoutGil::WithoutGil() : state_(nullptr) {
+    if (Recording::replaying()) return;
     ++running;
     const bool late = closing && std::this_thread::get_id() != closer;
     if (late) --running;
@@ -45,6 +46,7 @@ WithoutGil::WithoutGil() {
 }
 
 WithoutGil::~WithoutGil() {
+    if (!state_) return;
     PyEval_RestoreThread(state_);
     --running;
 }

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from chainrule.autograd.intervene import intervene
     from chainrule.autograd.recompute import checkpoint
     from chainrule.autograd.types import Array
-    from chainrule.models import Model
+    from chainrule.models import Model, compile
     from chainrule.native import get_threads, set_threads
     from chainrule.random import seed
     from chainrule.text import Tokenizer
@@ -113,6 +113,7 @@ lazy.names(
     "runs scalar scaling tasks text train",
     autograd="Op Param Parameters Tensor arange backend capture checkpoint gradcheck gradcheck_model intervene no_grad "
     "ones precision randn scope zeros",
+    models="compile",
     native="get_threads set_threads",
     random="seed",
 )
@@ -125,7 +126,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "ChainruleError", "CheckpointError", "ConfigError", "DataError", "FormatError", "GradientError",
     "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "align", "arange", "backend", "capture",
-    "checkpoint", "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model",
+    "checkpoint", "compile", "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model",
     "inspect", "intervene", "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "pipeline",
     "precision", "randn", "runs", "save", "scalar", "scaling", "scope", "seed", "set_threads", "tasks", "text",
     "train", "zeros"

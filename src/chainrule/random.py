@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
@@ -24,6 +24,7 @@ class _State(threading.local):
     seed: int | None = None  # None: the global seed
     step = 0
     part = 0  # of the batch of this step
+    watch: Callable[[], None] | None = None  # told of every generator that is made
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()  # draws so far in this step, by purpose
@@ -82,6 +83,8 @@ def key(purpose: str, *index: int, seed: int | None = None) -> tuple[int, ...]:
 
 def from_key(words: tuple[int, ...]) -> np.random.Generator:
     """The generator named by `key(...)`; the lowest counter word runs along the stream."""
+    if _state.watch is not None:
+        _state.watch()
     counter = np.array([0, *words[2:]], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=np.array(words[:2], dtype=np.uint64), counter=counter))
 
@@ -110,6 +113,21 @@ def next_key(purpose: str) -> tuple[int, ...]:
     """A fresh key for the next draw of this step, or of this part of it (dropout masks)."""
     _state.calls[purpose] += 1
     return key(purpose, _state.step, _state.calls[purpose], _state.part)
+
+
+@contextmanager
+def watched(watch: Callable[[], None]) -> Iterator[None]:
+    """Call `watch` for every generator that is made inside: what it draws differs from step to step."""
+    before, _state.watch = _state.watch, watch
+    try:
+        yield
+    finally:
+        _state.watch = before
+
+
+def place() -> tuple[int, int, int]:
+    """The seed, the step and its part: words 0, 2 and 4 of the keys that `next_key` gives."""
+    return current_seed(), _state.step & _MASK64, _state.part & _MASK64
 
 
 Position = tuple[int, int, int, Counter[str]]

@@ -13,14 +13,16 @@ import numpy as np
 
 import chainrule as cr
 from chainrule import native
-from chainrule.autograd import Example, Op, Tensor, backend, gradcheck
+from chainrule.autograd import Example, Op, Tensor, backend, backward, gradcheck
 from chainrule.autograd.gradcheck import slope
+from chainrule.autograd.recording import Input, Recording
 from chainrule.autograd.types import Array
 
 RTOL = 1e-6  # of the float64 gradient check
 
 # Functions that leave the range of float32 at 1e4 by their very definition.
 UNBOUNDED = {"exp": "e^10000", "pow": "10000^p", "prod": "10000^n"}
+IDS = ("ids", "targets")  # constants that change from step to step
 CASTS = {"cast": "its dtype is asked for by name"}
 
 
@@ -228,6 +230,51 @@ def check_extremes(op: Op, example: Example) -> None:
         assert np.isfinite(grad).all(), f"{op.name}: gradient {i} not finite at 1e4"
 
 
+def check_replay(op: Op, example: Example) -> None:
+    """Recorded on one input and replayed on another, the native pair gives the bits of a fresh run, or it says no."""
+    if op.native is None or not native.available():
+        return
+    answer = replayed(op, example)
+    assert answer in ("", "broken"), f"{op.name}: {answer}"
+
+
+def replayed(op: Op, example: Example) -> str:
+    """ "broken" if the op cannot be recorded, "" if its replay is right, else what is wrong."""
+    args = [a.copy() if is_float(a) else a for a in as_float32(example)]
+    ids = {k: np.array(v, np.int64) for k, v in example.kwargs.items() if k in IDS and _is_ids(v)}
+    constants = {k: v for k, v in example.kwargs.items() if k not in ids}
+    seeds = run(op, tuple(args), example.kwargs)[2]
+    inputs = [x for x in (*args, *ids.values(), *seeds) if isinstance(x, np.ndarray)]
+
+    def both_passes(given: dict[str, Any]) -> list[Array]:
+        leaves = [Tensor.wrap(a) if is_float(a) else a for a in args]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        for tensor in tensors:
+            tensor.requires_grad = True
+        ys = outputs(op(*leaves, **constants, **given))
+        backward([(y, v) for y, v in zip(ys, seeds, strict=True) if y.requires_grad])
+        return [y.data for y in ys] + [tensor.grad for tensor in tensors]
+
+    recording = Recording()
+    recording.know(*inputs)
+    with recording.recorded():
+        results = both_passes({k: Input(v) for k, v in ids.items()})
+    if recording.broken or not all(map(recording.knows, results)):
+        return "broken"
+    for array in inputs:  # other values, of the same kind
+        array[...] = np.roll(array.reshape(-1), 1).reshape(array.shape) * (
+            1 if array.dtype.kind == "i" else 0.9
+        )
+    recording.replay()
+    fresh = both_passes(ids)
+    same = all(a.tobytes() == b.tobytes() for a, b in zip(results, fresh, strict=True))
+    return "" if same else "its replay repeats an old value"
+
+
+def _is_ids(value: Any) -> bool:
+    return np.asarray(value).dtype.kind in "iu"
+
+
 CHECKS = (
     check_gradient,
     check_dtype_and_shape,
@@ -238,6 +285,7 @@ CHECKS = (
     check_native,
     check_native_gradient,
     check_again,
+    check_replay,
     check_extremes,
 )
 

@@ -62,7 +62,14 @@ def test_a_run_with_a_function_of_ones_own_is_not_replayed_without_it(folder: Pa
 
 @pytest.mark.parametrize(
     "options",
-    [{"ema": 0.9}, {"accumulate": 2}, {"recompute": True}, {"precision": "bf16"}, {"precision": "fp16"}],
+    [
+        {"ema": 0.9},
+        {"accumulate": 2},
+        {"recompute": True},
+        {"precision": "bf16"},
+        {"precision": "fp16"},
+        {"compile": False},
+    ],
     ids=str,
 )
 def test_every_option_comes_back_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:

@@ -167,7 +167,14 @@ def test_a_crash_costs_the_steps_since_the_checkpoint_and_nothing_else(tmp_path:
 
 @pytest.mark.parametrize(
     "options",
-    [{"ema": 0.9}, {"patience": 2}, {"accumulate": 3}, {"recompute": True}, {"schedule": "cosine"}],
+    [
+        {"ema": 0.9},
+        {"patience": 2},
+        {"accumulate": 3},
+        {"recompute": True},
+        {"schedule": "cosine"},
+        {"compile": False},
+    ],
     ids=str,
 )
 def test_every_option_goes_on_bit_for_bit(

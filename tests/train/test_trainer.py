@@ -18,7 +18,7 @@ from chainrule.autograd import Tensor
 from chainrule.data import Batches, Streams
 from chainrule.doctor import Code
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.models import IGNORE, Model, make
+from chainrule.models import IGNORE, Compiled, Model, make
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, cut, join
 from chainrule.optim.schedules import cosine
@@ -179,6 +179,33 @@ def test_recomputing_gives_the_same_bits(family: str, sizes: dict[str, Any]) -> 
         trainer.run(Told())
         runs.append(weights(trainer))
     assert apart(*runs) == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("gpt", {}),
+        ("llama", {"accumulate": 2, "ema": 0.9}),
+        ("gru", {"recompute": True}),
+        ("gpt", {"precision": "fp16", "watch_every": 5}),
+        ("mlp", {}),
+    ],
+)
+def test_compiled_steps_give_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, family: str, options: dict[str, Any]
+) -> None:
+    runs, replayed = [], []
+    monkeypatch.setattr(Compiled, "forget", lambda self: replayed.append(self.replayed))
+    for compile in (False, True):
+        sizes = {"dropout": 0.2} if family == "gpt" else {}
+        trainer, told = (
+            trainer_of(model_of(family, **sizes), max_steps=20, compile=compile, **options),
+            Told(),
+        )
+        trainer.run(told)
+        runs.append((told.losses, told.validations, weights(trainer)))
+    assert runs[0][:2] == runs[1][:2] and apart(runs[0][2], runs[1][2]) == 0
+    assert replayed == [family != "mlp"]
 
 
 # -- averaged weights -----------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 #include "ops/attention.hpp"
 
-#include <nanobind/stl/array.h>
-
 #include "bind/arrays.hpp"
 
 namespace chainrule {
@@ -11,7 +9,6 @@ template <class Scalar>
 using Strided = nb::ndarray<Scalar, nb::ndim<4>, nb::device::cpu>;
 template <class Scalar>
 using Maybe = std::optional<Strided<Scalar>>;
-using Key = std::array<uint64_t, 5>;
 
 template <class Scalar>
 Heads<Scalar> heads(const Strided<Scalar>& array, const char* name, size_t B, size_t H, size_t rows, size_t columns) {

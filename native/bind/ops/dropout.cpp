@@ -1,13 +1,11 @@
 #include "ops/dropout.hpp"
 
-#include <nanobind/stl/array.h>
-
 #include "bind/kernels.hpp"
 
 namespace chainrule {
 namespace {
 
-void forward(Flat<float> y, Flat<bool> keep, Flat<const float> x, const std::array<uint64_t, 5>& key,
+void forward(Flat<float> y, Flat<bool> keep, Flat<const float> x, const Key& key,
              uint32_t threshold, float scale) {
     float* y_n = pointer(y, "y", x.size());
     auto* keep_n = reinterpret_cast<uint8_t*>(pointer(keep, "keep", x.size()));

@@ -1,12 +1,66 @@
 #include "ops/elementwise.hpp"
 
+#include <numeric>
+
 #include "bind/kernels.hpp"
 
 namespace chainrule {
+namespace {
+
+// y = a · b for an operation of two arrays; b may lack leading axes of a, along which it is repeated.
+void pairs(void (*Elementwise::*kernel)(float*, const float*, const float*, size_t), const Flat<float>& y,
+           const Flat<const float>& a, const Flat<const float>& b) {
+    const size_t n = a.size(), C = b.size();
+    float* y_n = pointer(y, "y", n);
+    const float *a_n = a.data(), *b_c = b.data();
+    if (C ? n % C : n) throw std::invalid_argument("b does not fit into a");
+    const auto run = elementwise().*kernel;
+
+    WithoutGil release;
+    if (C == n) {
+        for_elements(n, [&](size_t i, size_t count) { run(y_n + i, a_n + i, b_c + i, count); });
+    } else if (C == 1) {
+        std::array<float, 256> same;
+        same.fill(b_c[0]);
+        for_elements(n, [&](size_t first, size_t count) {
+            for (size_t i = first, end = first + count; i < end; i += same.size())
+                run(y_n + i, a_n + i, same.data(), std::min(same.size(), end - i));
+        });
+    } else {
+        for_rows(n / C, C, [&](size_t r, size_t rows) {
+            for (size_t i = r * C; i < (r + rows) * C; i += C) run(y_n + i, a_n + i, b_c, C);
+        });
+    }
+}
+
+void add(Flat<float> y, Flat<const float> a, Flat<const float> b) {
+    pairs(&Elementwise::add, y, a, b);
+}
+
+void mul(Flat<float> y, Flat<const float> a, Flat<const float> b) {
+    pairs(&Elementwise::mul, y, a, b);
+}
+
+// total = the sum of x, in double and by blocks of fixed size: the same bits for any number of threads.
+void sum(Flat<float> total, Flat<const float> x) {
+    const size_t n = x.size();
+    float* out = pointer(total, "total", 1);
+    const float* x_n = x.data();
+
+    WithoutGil release;
+    std::vector<double> sums((n + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS);
+    for_row_blocks(n, 1, BLOCK_ELEMENTS, [&](size_t block, size_t i, size_t count) {
+        sums[block] = std::accumulate(x_n + i, x_n + i + count, 0.0);
+    });
+    *out = static_cast<float>(std::accumulate(sums.begin(), sums.end(), 0.0));
+}
+
+}  // namespace
 
 void bind_elementwise(nb::module_& m) {
-    bind_elements(m, "add", elementwise, &Elementwise::add, "y", "a", "b");
-    bind_elements(m, "mul", elementwise, &Elementwise::mul, "y", "a", "b");
+    def(m, "add", add, "y", "a", "b");
+    def(m, "mul", mul, "y", "a", "b");
+    def(m, "sum", sum, "total", "x");
 }
 
 }  // namespace chainrule

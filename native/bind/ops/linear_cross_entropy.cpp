@@ -39,7 +39,8 @@ void backward(std::optional<Matrix> dx, std::optional<Matrix> dw, ConstMatrix x,
 }  // namespace
 
 void bind_linear_cross_entropy(nb::module_& m) {
-    m.def("linear_cross_entropy_forward", &forward, "loss"_a.noconvert(), "peak"_a.noconvert(), "total"_a.noconvert(),
+    const char* name = "linear_cross_entropy_forward";
+    m.def(name, recordable(name, forward), "loss"_a.noconvert(), "peak"_a.noconvert(), "total"_a.noconvert(),
           "x"_a.noconvert(), "w"_a.noconvert(), "target"_a.noconvert(), "scale"_a.noconvert(), "gap"_a, "floor"_a,
           "rows"_a, "precision"_a, "dx"_a.noconvert().none() = nb::none(), "dw"_a.noconvert().none() = nb::none(),
           "slope"_a.noconvert().none() = nb::none());

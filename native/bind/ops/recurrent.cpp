@@ -41,14 +41,17 @@ template <class... Args, size_t... I, class... Operands>
 void bind_loop(nb::module_& m, const char* function, void (*loop)(Args...), std::index_sequence<I...>,
                Operands... operands) {
     using All = std::tuple<Args...>;
+    const auto run = [=](const std::optional<Flat<std::remove_pointer_t<std::tuple_element_t<I, All>>>>&... arrays) {
+        Sizes size{};
+        (size.take(arrays, operands), ...);
+        const std::tuple pointers{size.pointer(arrays, operands)...};  // checked from left to right
+        WithoutGil release;
+        loop(std::get<I>(pointers)..., size.B, size.T, size.H);
+    };
     m.def(
         function,
         [=](std::optional<Flat<std::remove_pointer_t<std::tuple_element_t<I, All>>>>... arrays) {
-            Sizes size{};
-            (size.take(arrays, operands), ...);
-            const std::tuple pointers{size.pointer(arrays, operands)...};  // checked from left to right
-            WithoutGil release;
-            loop(std::get<I>(pointers)..., size.B, size.T, size.H);
+            call_recorded(function, run, arrays...);
         },
         nb::arg(operands.name).noconvert().none()...);
 }

@@ -1,7 +1,5 @@
 #include "ops/word2vec.hpp"
 
-#include <nanobind/stl/array.h>
-
 #include "bind/ids.hpp"
 
 namespace chainrule {
@@ -12,7 +10,7 @@ void check(bool fits, const std::string& rule) {
 }
 
 void train(Matrix input, Matrix output, Array<const int32_t, 1> ids, Array<const uint32_t, 1> accept,
-           Array<const int32_t, 1> other, const std::array<uint64_t, 5>& key, size_t first, size_t last, size_t window,
+           Array<const int32_t, 1> other, const Key& key, size_t first, size_t last, size_t window,
            size_t negatives, bool average, float lr, size_t count, size_t chunks) {
     const size_t V = input.shape(0), C = input.shape(1), N = ids.size();
     const WordPlan plan = {{input.data(), pointer(output, "output", V * C)}, ids.data(), pointer(accept, "accept", V),

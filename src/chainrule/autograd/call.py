@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.recording import Input
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Results, is_float
 from chainrule.calls import misfit
@@ -61,6 +62,8 @@ def operands(args: Sequence[Any], name: str, integers: bool) -> list[Any]:
 def as_array(value: Any, name: str, dtype: Any = FLOAT32) -> Array:
     if isinstance(value, np.ndarray):
         array = value
+    elif isinstance(value, Input):
+        array = value.values
     else:
         try:
             array = np.asarray(value, dtype=dtype)

@@ -1,4 +1,4 @@
-"""The current mode of each thread: recording, backend, precision, names, captures, interventions."""
+"""The current mode of each thread: gradients, backend, precision, names, captures, interventions, recording."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from chainrule.autograd.capture import Capture
     from chainrule.autograd.intervene import Interventions
     from chainrule.autograd.op import Recorder
+    from chainrule.autograd.recording import Recording
 
 BACKENDS = ("native", "reference")
 
@@ -34,6 +35,7 @@ class _Mode(threading.local):
         self.captures: tuple[Capture, ...] = ()
         self.interventions: tuple[Interventions, ...] = ()
         self.trace: Recorder | None = None
+        self.recording: Recording | None = None  # of kernel calls
 
 
 mode = _Mode()

@@ -20,6 +20,7 @@ from chainrule import native
 from chainrule.autograd.call import FLOAT32, FOREIGN, check_dtypes, explained, operands, signature, unpacked
 from chainrule.autograd.deferred import ValueAndGrad, defer
 from chainrule.autograd.mode import mode, scope
+from chainrule.autograd.recording import check_views, contiguous, fail
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Work, is_float
@@ -189,6 +190,8 @@ class Op:
         elif self.native and all(a is None or is_float(a) for a in arrays) and self._native_serves(arrays):
             forward = self.native[0]
         found: tuple[Any, Saved] = self._called(forward, arrays, constants)
+        if mode.recording is not None and forward is self.forward:
+            check_views(self.name, found[0] if isinstance(found[0], tuple) else (found[0],), arrays)
         return found
 
     def _called(
@@ -206,16 +209,22 @@ class Op:
         """The backward pass on arrays, native if possible."""
         if self.native and self._native_serves(saved):
             if not self.strided:
-                dy = tuple(map(_contiguous, dy)) if isinstance(dy, tuple) else _contiguous(dy)
+                dy = tuple(map(contiguous, dy)) if isinstance(dy, tuple) else contiguous(dy)
             if self._native_serves(dy if isinstance(dy, tuple) else (dy,)):
                 return self.native[1](dy, saved, needs)
-        return self.backward(dy, saved, needs)
+        grads = self.backward(dy, saved, needs)
+        if mode.recording is not None:
+            check_views(f"backward of {self.name}", grads, dy if isinstance(dy, tuple) else (dy,))
+        return grads
 
     def run_value_and_grad(self, dy: Array | None, saved: Saved, needs: Needs) -> tuple[Any, Grads]:
         """A deferred value and its gradients on arrays, native if possible; without dy the value alone."""
         assert self.value_and_grad is not None
         _, reference, native = self.value_and_grad
-        return (native if self._native_serves(saved) else reference)(dy, saved, needs)
+        if self._native_serves(saved):
+            return native(dy, saved, needs)
+        fail(f"{self.name} is computed by NumPy")
+        return reference(dy, saved, needs)
 
     def _native_serves(self, arrays: Iterable[Any]) -> bool:
         if mode.backend != "native" or not native.available():
@@ -230,10 +239,6 @@ class Op:
             elif is_float(a):
                 return False
         return True
-
-
-def _contiguous(x: Array) -> Array:
-    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
 
 
 class VariadicOp(Op):

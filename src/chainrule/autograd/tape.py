@@ -17,6 +17,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd.mode import mode
+from chainrule.autograd.recording import contiguous, fail, zeros
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 from chainrule.errors import GraphError
 
@@ -248,7 +249,7 @@ def changed(step: Record) -> str:
 def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:
     dy = pending.take(Output(step, index))
     if dy is None:
-        return np.zeros(*step.likeness[index])
+        return zeros(*step.likeness[index])
     return run_hooks(step.hooks.get(index, ()), dy) if step.hooks else dy
 
 
@@ -302,7 +303,7 @@ class _Pending:
             self.grads[key] = grad
         else:
             total = self.grads[key]
-            self.grads[key] = _sum(total, grad, out=total if key in self.own else None)
+            self.grads[key] = add(total, grad, out=total if key in self.own else None)
             self.own.add(key)
 
     def take(self, output: Output) -> Array | None:
@@ -316,25 +317,30 @@ class _Pending:
             leaf.accumulate(grad)
 
 
-def _sum(a: Array, b: Array, out: Array | None) -> Array:
+def add(a: Array, b: Array, out: Array | None) -> Array:
     """a + b, into `out` if given; large arrays on all threads."""
+    if mode.recording is not None:
+        a, b = contiguous(a), contiguous(b)
     if (
-        a.nbytes >= LARGE
+        (a.nbytes >= LARGE or mode.recording is not None)
         and mode.backend == "native"
         and native.available()
         and a.dtype == b.dtype == np.float32
         and a.flags.c_contiguous
         and b.flags.c_contiguous
+        and (out is None or out.flags.c_contiguous)
     ):
         out = native.empty_like(a) if out is None else out
         native.kernels().add(out, a, b)
         return out
+    fail("a sum of gradients by NumPy")
     return np.add(a, b, out=out)
 
 
 def run_hooks(hooks: Iterable[Hook], grad: Array) -> Array:
     """Call each hook with `grad`; an array it returns replaces the gradient."""
     for hook in hooks:
+        fail("a hook")
         replacement = hook(grad)
         if replacement is not None:
             if np.shape(replacement) != grad.shape:
@@ -352,7 +358,7 @@ def source_of(tensor: Tensor) -> Source:
 
 def gradient(tensor: Tensor) -> Array:
     """The gradient of a leaf after a replay: zeros if none came back."""
-    return np.zeros(tensor.shape, tensor.dtype) if tensor.grad is None else tensor.grad
+    return zeros(tensor.shape, tensor.dtype) if tensor.grad is None else tensor.grad
 
 
 def fingerprint(value: Tensor | Array) -> bytes:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.methods import Methods
-from chainrule.autograd.tape import Done, Hook, Record, replay, source_of
+from chainrule.autograd.recording import copied, fail
+from chainrule.autograd.tape import Done, Hook, Record, add, replay, source_of
 from chainrule.autograd.types import Array, Into, Shape, is_float
 from chainrule.calls import Answering, answering_methods
 from chainrule.errors import ChainruleError, DataError, GraphError, ShapeError
@@ -139,16 +140,19 @@ class Tensor(Methods, Answering):
 
     def numpy(self) -> Array:
         """The values as a NumPy array (not a copy; take `.numpy().copy()` to change them)."""
+        fail("a value is read by Python")
         return self.array
 
     def item(self) -> float:
         """The value of a tensor with one element as a Python number."""
         if self.array.size != 1:
             raise ShapeError(f"item: tensor of shape {self.shape} has {self.size} elements (must have one)")
+        fail("a value is read by Python")
         return self.array.item()  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers."""
+        fail("a value is read by Python")
         return self.array.tolist()
 
     def detach(self) -> Tensor:
@@ -160,6 +164,7 @@ class Tensor(Methods, Answering):
             raise GraphError(
                 f"{self.name or 'Tensor'}: NumPy would drop the gradient of this tensor (use cr.ops, or .numpy())"
             )
+        fail("a value is read by NumPy")
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __len__(self) -> int:
@@ -175,7 +180,7 @@ class Tensor(Methods, Answering):
             raise ShapeError(
                 f"bool: tensor of shape {self.shape} has {self.size} elements (must have one: use .all() or .any())"
             )
-        return bool(self.array.item())
+        return bool(self.item())
 
     def __float__(self) -> float:
         return float(self.item())
@@ -215,9 +220,9 @@ class Tensor(Methods, Answering):
     def accumulate(self, grad: Array) -> None:
         """Add `grad` into `.grad`."""
         if self.grad is None:
-            self.grad = np.array(grad)  # a copy: the same array may be the gradient of another tensor
+            self.grad = copied(grad)  # the same array may be the gradient of another tensor
         else:
-            self.grad += grad
+            self.grad = add(self.grad, grad, out=self.grad)
 
     def into(self) -> Into | None:
         """The place where an op may add the gradient directly; only parameters in a flat block have one."""

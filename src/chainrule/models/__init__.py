@@ -1,7 +1,7 @@
 """Models, one file or folder each, with the configuration beside the model.
 
 `model` says what training needs, `language_model` what sampling needs, `registry` lists the families by name;
-`gradient` and `microbatch` compute the gradient of a batch; `tuning` has ways to tune a trained model.
+`gradient`, `microbatch` and `compiled` compute the gradient of a batch; `tuning` has ways to tune a trained model.
 """
 
 from chainrule import lazy
@@ -19,6 +19,7 @@ from chainrule.models.bert import (
     BERTTaggerConfig,
     fine_tune,
 )
+from chainrule.models.compiled import Compiled, compile
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grow import with_tokens
 from chainrule.models.language_model import LanguageModel, TransformerLM
@@ -38,10 +39,12 @@ from chainrule.types import IGNORE
 __all__ = [
     "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "T5", "Additive",
     "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig", "BERTPretraining",
-    "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "BagOfWords", "BagOfWordsConfig", "EncoderDecoder",
+    "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "BagOfWords", "BagOfWordsConfig", "Compiled",
+    "EncoderDecoder",
     "GPTConfig", "GoodTuring", "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram",
     "NeoX", "NeoXConfig", "NeuralNGram", "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq",
-    "Seq2SeqConfig", "SkipGram", "T5Config", "Terminals", "TransformerLM", "Word2Vec", "Word2VecConfig", "describe",
+    "Seq2SeqConfig", "SkipGram", "T5Config", "Terminals", "TransformerLM", "Word2Vec", "Word2VecConfig", "compile",
+    "describe",
     "family", "fine_tune", "make", "model_class", "n_params", "rebuild", "with_tokens"
 ]  # fmt: skip
 

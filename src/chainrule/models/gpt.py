@@ -17,6 +17,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.models.language_model import TransformerLM
 from chainrule.models.model import Config
@@ -166,9 +167,9 @@ class GPT(TransformerLM):
     def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         hidden, texts = self.wte(self.checked(ids)), self.texts_of(segments)
-        positions = np.arange(hidden.shape[1]) if texts is None else texts.positions
-        # (B, T, C) + (T, C), or (B, T, C) with texts apart
-        hidden = hidden + self.wpe(positions + self.prefix_length)
+        first = self.prefix_length
+        positions = constant(first + np.arange(hidden.shape[1])) if texts is None else texts.positions + first
+        hidden = hidden + self.wpe(positions)  # (B, T, C) + (T, C), or (B, T, C) with texts apart
         for block in self.h:
             hidden = self.through(block, hidden, *([] if texts is None else [texts]))
         return self.ln_f(self.of_tokens(hidden))

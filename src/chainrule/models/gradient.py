@@ -9,10 +9,21 @@ its targets fall (but for the rounding of sums, and for a batch norm, which sees
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
 from chainrule import autograd, random
 from chainrule.autograd.tape import Done
+from chainrule.autograd.types import Array
 from chainrule.models.microbatch import Batch, State, join, microbatches
 from chainrule.models.model import Model
+
+Weights: TypeAlias = tuple[float, ...]
+"""The part of the batch's targets that is in a microbatch, for each part of the loss."""
+Gradient: TypeAlias = "Callable[[Model, Batch, Weights, float, Done | None], tuple[float, State | None]]"
+"""(model, microbatch, weights, factor, done) -> its weighted loss, and the new state; gradients are added up"""
 
 
 def backward(
@@ -23,12 +34,13 @@ def backward(
     factor: float = 1.0,
     share: tuple[int, int] = (0, 1),
     done: Done | None = None,
+    gradient: Gradient | None = None,
 ) -> tuple[float, State | None]:
     """Add the gradient of `factor` times the loss, in `accumulate` microbatches; returns the loss and the new state
 
     With a `share` (i, n) only every n-th microbatch from the i-th on is computed, of `accumulate` for each of n
     processes: the sum of what they find is the whole. `done` is told of each parameter whose gradient is complete, in
-    the last microbatch.
+    the last microbatch. `gradient` is another way than op by op to that of a microbatch.
     """
     first, every = share
     parts = microbatches(batch, accumulate * every)
@@ -37,16 +49,39 @@ def backward(
     loss, states = 0.0, []
     mine = list(enumerate(zip(parts, counts, strict=True)))[first::every]
     for place, (part, counted) in mine:
+        weights = tuple(n / total for n, total in zip(counted, totals, strict=True))
         with random.part(place):
-            losses, state = model.losses_and_state(part)
+            last = done if place == mine[-1][0] else None
+            found, state = (gradient or op_by_op)(model, part, weights, factor, last)
+        loss += found
         states.append(state)
-        weighted = [(each, n / total) for each, n, total in zip(losses, counted, totals, strict=True) if n]
-        seeds = []
-        for each, weight in weighted:
-            number = each.dtype.type  # rounds the factor as the gradient of weight · loss would be
-            seeds.append((each, number(factor) * number(weight)))
-        autograd.backward(seeds, done=done if place == mine[-1][0] else None)
-        # Read after backward, which computes a deferred loss together with its gradient.
-        loss += sum(each.item() * weight for each, weight in weighted)
-        del losses, weighted  # before the next microbatch comes
     return loss, None if not states or states[0] is None else join(states)
+
+
+def op_by_op(
+    model: Model, part: Batch, weights: Weights, factor: float, done: Done | None = None
+) -> tuple[float, State | None]:
+    """The gradient of one microbatch: the model's forward pass is recorded on the tape, which is then replayed."""
+    losses, state = model.losses_and_state(part)
+    weighted = [(each, weight) for each, weight in zip(losses, weights, strict=True) if weight]
+    del losses
+    kinds = [each.dtype for each, _ in weighted]
+    autograd.backward(
+        [(each, seed) for (each, _), seed in zip(weighted, seeds(weights, factor, kinds), strict=True)],
+        done=done,
+    )
+    # Read after backward, which computes a deferred loss together with its gradient.
+    return value([each.numpy() for each, _ in weighted], weights), state
+
+
+def seeds(weights: Weights, factor: float, kinds: Sequence[np.dtype]) -> list[np.floating]:
+    """The gradient of each part of the loss that counts: rounded as that of factor · weight · loss would be."""
+    return [
+        kind.type(factor) * kind.type(weight)
+        for kind, weight in zip(kinds, filter(None, weights), strict=True)
+    ]
+
+
+def value(losses: Sequence[Array], weights: Weights) -> float:
+    """The weighted sum of the parts of the loss that count."""
+    return sum(each.item() * weight for each, weight in zip(losses, filter(None, weights), strict=True))

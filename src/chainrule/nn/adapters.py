@@ -15,6 +15,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Param, Tensor, no_grad
 from chainrule.autograd.mode import mode
+from chainrule.autograd.recording import constant, fail
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, GraphError, ShapeError
 from chainrule.nn.activation import Activation
@@ -115,7 +116,7 @@ class PackedLoRALinear(LoRALinear):
         columns = []
         for name, (start, stop) in self.rows.items():
             B, end = self.lora_B[name], self.base.weight.shape[0]
-            above, below = (np.zeros((n, self.rank), B.dtype) for n in (start, end - stop))
+            above, below = (constant(np.zeros((n, self.rank), B.dtype)) for n in (start, end - stop))
             columns.append(ops.concat(*(part for part in (above, B, below) if len(part)), axis=0))
         return ops.concat(*self.lora_A.values(), axis=0), ops.concat(*columns, axis=1)
 
@@ -240,6 +241,7 @@ class TokenRows(Embedding):
 
     def table(self) -> Param:
         """The matrix, with the rows as they are now."""
+        fail("rows of a table that are written by NumPy")
         table = self.base.weight
         if self._is_there() and not np.array_equal(table.array[self.tokens], self.token_rows.array):
             if self.before is None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.nn.init import ones, parameter, zeros
@@ -23,7 +24,7 @@ class LayerNorm(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., C) -> (..., C)"""
-        beta = np.zeros_like(self.weight.data) if self.bias is None else self.bias
+        beta = constant(np.zeros_like(self.weight.data)) if self.bias is None else self.bias
         return ops.layernorm(x, self.weight, beta, eps=self.eps)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.nn.init import Init, normal, parameter
@@ -91,7 +92,7 @@ class SinusoidalPositions(Layer):
             raise ShapeError(f"SinusoidalPositions: start is {start} (positions count from 0)")
         if stop > len(self.table):
             self.table = sinusoidal(max(stop, 2 * len(self.table)), self.dim, self.base, self.layout)
-        return x + Tensor.wrap(self.table[start:stop].astype(x.dtype))
+        return x + Tensor.wrap(constant(self.table[start:stop].astype(x.dtype)))
 
 
 class LearnedPositions(Layer):
@@ -107,7 +108,7 @@ class LearnedPositions(Layer):
             raise ShapeError(
                 f"LearnedPositions: positions {start} to {stop - 1}, the table has 0 to {limit - 1}"
             )
-        return x + ops.embedding(self.weight, ids=np.arange(start, stop))
+        return x + ops.embedding(self.weight, ids=constant(np.arange(start, stop)))
 
 
 def distance_buckets(distances: Array, buckets: int, *, farthest: int = 128, causal: bool = False) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array, Shape
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.nn.dropout import Dropout
@@ -36,7 +37,7 @@ class Recurrent(Layer):
 
     def start(self, B: int) -> tuple[Any, ...]:
         """The state before the first step, zeros."""
-        return (np.zeros((B, self.n_hidden), self.bias.dtype),)
+        return (constant(np.zeros((B, self.n_hidden), self.bias.dtype)),)
 
     def forward(self, x: Tensor, state: tuple[Any, ...] | None = None) -> tuple[Tensor, tuple[Any, ...]]:
         """x (B, T, X) -> the outputs of all steps (B, T, H), and the state after the last, to continue from"""

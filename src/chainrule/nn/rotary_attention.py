@@ -6,6 +6,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.nn.adapters import KeyValuePrefix
 from chainrule.nn.apart import Apart
@@ -55,7 +56,8 @@ class RotaryAttention(Layer):
             q, k = self.q_norm(q), self.k_norm(k)
         q, k, v = (x.transpose(0, 2, 1, 3) for x in (q, k, v))  # (B, H or Hk, T, D)
         if self.frequencies is not None:
-            positions = np.arange(T) if texts is None else texts.positions[:, None]  # (T,) or (B, 1, T)
+            # (T,) or (B, 1, T)
+            positions = constant(np.arange(T)) if texts is None else texts.positions[:, None]
             q, k = (ops.rotary(x, positions=positions, frequency=self.frequencies) for x in (q, k))
         mask = None if texts is None else texts.mask
         if self.prefix is not None:

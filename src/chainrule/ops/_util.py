@@ -48,6 +48,24 @@ def unbroadcast(grad: Array, shape: Shape) -> Array:
     return total.reshape(shape)
 
 
+def native_unbroadcast(grad: Array, shape: Shape) -> Array:
+    """The same by kernels, for an input that lacks only leading axes."""
+    if grad.shape == shape or grad.shape[grad.ndim - len(shape) :] != shape or not grad.size:
+        return unbroadcast(grad, shape)
+    if math.prod(shape) == 1:
+        return native_sum(grad).reshape(shape)
+    total = native.cleared(shape)
+    native.kernels().column_sums(total.reshape(-1), grad.reshape(-1, total.size))
+    return total
+
+
+def native_sum(x: Array) -> Array:
+    """The sum of all elements of x, float32 and contiguous, as an array without axes."""
+    total = native.empty(())
+    native.kernels().sum(total, x)
+    return total
+
+
 def sum_lead(grad: Array, axes: int = 1) -> Array:
     """Sum over all but the last `axes` axes: the gradient of a parameter shared by every row."""
     total: Array = grad.sum(axis=tuple(range(grad.ndim - axes)))

@@ -78,6 +78,8 @@ class TrainConfig(Monitoring, Learning):
     """Precision of the matmul inputs of linear layers: fp32, bf16 or fp16. Sums, weights and the rest stay in fp32."""
     recompute: bool = False
     """Keep only the input of each block and recompute the rest in backward: less memory, a third more time."""
+    compile: bool = True
+    """Record the kernel calls of a step once per shape and repeat them without Python: the same bits in less time."""
     ema: float = 0.0
     """Decay rate of a running mean of the weights, such as 0.999, evaluated and kept in their place; 0 for none."""
     freeze: str = "none"

@@ -16,7 +16,7 @@ from chainrule.autograd.tape import Done
 from chainrule.autograd.types import Array
 from chainrule.distributed import Communicator, Exchange, buckets, world
 from chainrule.errors import ConfigError
-from chainrule.models import Model
+from chainrule.models import Compiled, Model
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, State, row_count, rows_of, take
 from chainrule.optim import AdamW, clip_global_norm
@@ -30,14 +30,17 @@ class Share:
 
     ranks = 1
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, compiled: bool = True) -> None:
         self.model, self.parameters = model, model.parameters()
+        self.compiled = Compiled(model) if compiled else None
 
     @classmethod
     def of(cls, model: Model, config: TrainConfig) -> Share:
         """The share of this process."""
         ranks = world()
-        return RankShare(model, ranks, sharded=config.shard_optimizer) if ranks.size > 1 else cls(model)
+        if ranks.size > 1:
+            return RankShare(model, ranks, sharded=config.shard_optimizer)
+        return cls(model, compiled=config.compile)
 
     def optimizer(self, config: TrainConfig) -> AdamW:
         """AdamW of what this process updates."""
@@ -45,6 +48,8 @@ class Share:
 
     def backward(self, batch: Batch, accumulate: int, factor: float) -> tuple[float, State | None]:
         """Fill the gradient block, which is zero; the loss of the batch, and the state after it."""
+        if self.compiled is not None:
+            return self.compiled.backward(batch, accumulate=accumulate, factor=factor)
         return backward(self.model, batch, accumulate=accumulate, factor=factor)
 
     def clip(self, limit: float) -> float:
@@ -53,6 +58,11 @@ class Share:
 
     def complete(self) -> None:
         """Bring the whole gradient of the last step into the block, for those who look at it."""
+
+    def rest(self) -> None:
+        """Free the memory of the compiled step."""
+        if self.compiled is not None:
+            self.compiled.forget()
 
 
 class RankShare(Share):
@@ -65,7 +75,7 @@ class RankShare(Share):
     overlap = True
 
     def __init__(self, model: Model, ranks: Communicator, *, sharded: bool) -> None:
-        super().__init__(model)
+        super().__init__(model, compiled=False)  # gradients travel between the ops of backward
         self.world, self.ranks, self.sharded = ranks, ranks.size, sharded
         grads = self.parameters.grad
         places = [place for place in self.parameters.places if place[2] <= grads.size]

@@ -64,6 +64,9 @@ class Step:
         """
         raise NotImplementedError
 
+    def rest(self) -> None:
+        """Free what steps alone need: there is none for a while."""
+
     def averaged(self) -> AbstractContextManager[None]:
         """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""
         return self.average.in_place() if self.average else nullcontext()
@@ -144,6 +147,9 @@ class GradientStep(Step):
         else:
             self._skip(number, loss, norm, batch)
         return loss, norm
+
+    def rest(self) -> None:
+        self.share.rest()
 
     def _state(self, number: int, rows: int) -> State | None:
         """The state that the rows of this batch continue from: that of the last batch, or a new one."""

@@ -126,6 +126,7 @@ class Trainer:
                     self._check(log)
                     save()
             stopped = asked_to_stop() and not self.finished
+            self.step.rest()
             if not stopped:
                 if self.eval_batches and evaluated != self.steps:
                     validation = self._evaluate(log)

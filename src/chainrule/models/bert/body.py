@@ -20,11 +20,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import Input, constant
 from chainrule.autograd.types import Array, Shape
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.model import Config, Model
@@ -33,6 +35,7 @@ from chainrule.nn.activation import Activation
 from chainrule.nn.attention import attend
 from chainrule.nn.init import normal
 from chainrule.random import next_key
+from chainrule.types import as_ids
 from chainrule.validate import Check
 
 STD = 0.02  # of the initial weights of a layer with WIDTH inputs, as in the paper
@@ -122,7 +125,7 @@ class Embeddings(Layer):
 
     def forward(self, ids: Array, segments: Array) -> Tensor:
         """ids (B, T), segments (B, T) -> (B, T, E)"""
-        positions = self.position_embeddings(np.arange(ids.shape[1]))  # (T, E)
+        positions = self.position_embeddings(constant(np.arange(ids.shape[1])))  # (T, E)
         hidden = self.word_embeddings(ids) + positions
         if self.n_segments:
             hidden = hidden + self.token_type_embeddings(segments)
@@ -244,7 +247,12 @@ class Pooler(Layer):
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, C)"""
         B, T, _ = hidden.shape
-        return self.activate(self.dense(rows_at(hidden, T * np.arange(B))))
+        return self.activate(self.dense(rows_at(hidden, constant(T * np.arange(B)))))
+
+
+def _recorded(mask: Any) -> bool:
+    """It is the mask of a recording: the next batch may have padding where this one has none."""
+    return isinstance(mask, Input) and mask.dtype == bool
 
 
 def rows_at(hidden: Tensor, places: Array) -> Tensor:
@@ -273,18 +281,18 @@ class BERT(Model):
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T) True where a token is (default: everywhere), segments (B, T) -> (B, T, C)"""
-        ids, limit = np.asarray(ids), self.config.block_size
+        ids, limit = as_ids(ids), self.config.block_size
         if ids.ndim != 2 or not 1 <= ids.shape[1] <= limit:
             raise ShapeError(f"BERT: ids {ids.shape} (must be (B, T) with T from 1 to {limit})")
         for name, given in (("mask", mask), ("segments", segments)):
             if given is not None and np.shape(given) != ids.shape:
                 raise ShapeError(f"BERT: {name} {np.shape(given)}, ids {ids.shape} (must be equal)")
         if segments is None or self.config.n_segments < 2:
-            segments = np.zeros_like(ids)
+            segments = constant(np.zeros(ids.shape, np.int64))
         hidden = self.embeddings(ids, segments)
         if self.config.embedding_size is not None:
             hidden = self.embeddings_project(hidden)  # (B, T, C)
-        if mask is not None:
+        if mask is not None and not _recorded(mask):
             mask = np.asarray(mask, bool)
             mask = None if mask.all() else mask  # nothing to hide: a shorter way through the kernel
         return self.encoder(hidden, mask, self.through)

@@ -10,6 +10,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.recording import Input
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Model
@@ -70,16 +71,17 @@ class EncoderDecoder(Model):
 def visible(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
     """mask (B, S) of a source of `shape` (B, S), True where a token is -> (B, 1, 1, S) as attention wants it
 
-    None if all of it can be seen.
+    None if all of it can be seen: a shorter way through the kernel, to the same bits.
     """
     if mask is None:
         return None
-    mask = np.asarray(mask)
+    recorded = isinstance(mask, Input)  # the next batch may have padding
+    mask = mask if recorded else np.asarray(mask)
     if mask.shape != shape or mask.dtype != bool:
         raise ShapeError(
             f"Seq2Seq: source_mask {mask.shape} {mask.dtype}, source {shape} (must be (B, S) booleans)"
         )
-    return None if mask.all() else mask[:, None, None, :]
+    return None if not recorded and mask.all() else mask[:, None, None, :]
 
 
 def check_length(owner: str, side: str, ids: Any, limit: int) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.models.seq2seq.config import Seq2SeqConfig
 from chainrule.models.seq2seq.encoder_decoder import STD, EncoderDecoder, Through, check_length, visible
@@ -157,7 +158,7 @@ class Seq2Seq(EncoderDecoder):
 
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
         """source (B, S), source_mask (B, S), True where a token is -> memory (B, S, C)"""
-        source = np.asarray(source)
+        source = as_ids(source)
         mask = visible(source_mask, source.shape)
         return self.model["encoder"](source, self.table("encoder"), self.through, mask)
 
@@ -172,7 +173,7 @@ class Seq2Seq(EncoderDecoder):
 
     def head_inputs(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         # The bias is one more column of the matrix, whose input is 1: so the logits need not be stored.
-        ones = np.ones((*hidden.shape[:-1], 1), hidden.dtype)
+        ones = constant(np.ones((*hidden.shape[:-1], 1), hidden.dtype))
         matrix = ops.concat(self.head.weight, self.final_logits_bias.transpose(1, 0), axis=1)
         return ops.concat(hidden, ones, axis=-1), matrix
 

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.models.model import Config
@@ -246,7 +244,7 @@ class T5(EncoderDecoder):
             self.lm_head = Linear(C, config.vocab_size, bias=False, init=small)
 
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
-        source = np.asarray(source)
+        source = as_ids(source)
         check_length("T5", "encoder", source, self.config.block_size)
         return self.encoder(self.shared(source), self.through, visible(source_mask, source.shape), None)
 

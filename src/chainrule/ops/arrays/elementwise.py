@@ -6,14 +6,16 @@ Each input is broadcast along the axes it lacks; its gradient is the sum over th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import saves_inputs, saves_output, saves_shapes
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, is_float
-from chainrule.ops._util import away_from_zero, examples, normal, shapes, unbroadcast
+from chainrule.ops._util import away_from_zero, examples, native_unbroadcast, normal, shapes, unbroadcast
 
 
 def _positive(rng: np.random.Generator, *shape: int) -> Array:
@@ -27,11 +29,16 @@ _positives = examples(shapes((3, 4), draw=_positive), shapes((7, 1), draw=_posit
 LARGE = 1 << 18  # elements: from here on threads and reused memory are faster than NumPy
 
 
-def _large_pair(a: Array, b: Array) -> bool:
-    return a.size >= LARGE and a.shape == b.shape
+def _kernel_serves(a: Array, b: Array) -> bool:
+    """The kernel takes b without leading axes of a, or a without those of b. It gives the bits that NumPy gives."""
+    if mode.recording is None:
+        return a.size >= LARGE and a.shape == b.shape
+    small, large = sorted((a.shape, b.shape), key=len)
+    return large[len(large) - len(small) :] == small
 
 
 def _native(kernel: str, a: Array, b: Array) -> Array:
+    a, b = (a, b) if a.ndim >= b.ndim else (b, a)  # both operations commute
     y = native.empty_like(a)
     getattr(native.kernels(), kernel)(y, a, b)
     return y
@@ -54,7 +61,15 @@ def add_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def add_native_forward(a: Array, b: Array) -> Result:
-    return (_native("add", a, b), (a.shape, b.shape)) if _large_pair(a, b) else add_forward(a, b)
+    return (_native("add", a, b), (a.shape, b.shape)) if _kernel_serves(a, b) else add_forward(a, b)
+
+
+def add_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    a_shape, b_shape = saved
+    return (
+        native_unbroadcast(dy, a_shape) if needs[0] else None,
+        native_unbroadcast(dy, b_shape) if needs[1] else None,
+    )
 
 
 add = Op(
@@ -62,7 +77,7 @@ add = Op(
     add_forward,
     add_backward,
     _pairs,
-    native=(add_native_forward, add_backward),
+    native=(add_native_forward, add_native_backward),
     abstract=saves_shapes,
     integers=True,
 )
@@ -104,14 +119,16 @@ def mul_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def mul_native_forward(a: Array, b: Array) -> Result:
-    return (_native("mul", a, b), (a, b)) if _large_pair(a, b) else mul_forward(a, b)
+    return (_native("mul", a, b), (a, b)) if _kernel_serves(a, b) else mul_forward(a, b)
 
 
 def mul_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     a, b = saved
-    if not _large_pair(a, b):
-        return mul_backward(dy, saved, needs)
-    return _native("mul", dy, b) if needs[0] else None, _native("mul", dy, a) if needs[1] else None
+    product = partial(_native, "mul") if _kernel_serves(a, b) else np.multiply
+    return (
+        native_unbroadcast(product(dy, b), a.shape) if needs[0] else None,
+        native_unbroadcast(product(dy, a), b.shape) if needs[1] else None,
+    )
 
 
 mul = Op(

@@ -14,6 +14,7 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.recording import assign, fail, settled, zeros
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import DataError, ShapeError
 from chainrule.ops._util import normal, rows, summed_into
@@ -35,11 +36,17 @@ def getitem_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     index, shape = saved
     if _is_integers(index):  # rows of x: the common case, done faster
         return (scatter_add(index, dy, shape),)
-    dx = np.zeros(shape, dy.dtype)
     if any(map(_is_integers, index if isinstance(index, tuple) else ())):
+        dx = np.zeros(shape, dy.dtype)
         np.add.at(dx, index, dy)  # forward was: y = x[index], elements may repeat                 [IX.2]
+        return (dx,)
+    dx = zeros(shape, dy.dtype)
+    place = dx[index]
+    if isinstance(place, np.ndarray) and np.may_share_memory(place, dx):
+        assign(place, dy)  # no element is read twice                                              [IX.1]
     else:
-        dx[index] = dy  # no element is read twice                                                 [IX.1]
+        fail("elements that are chosen by a mask")
+        dx[index] = dy
     return (dx,)
 
 
@@ -228,7 +235,7 @@ def one_hot(ids: Any, size: int, dtype: Any = np.float32) -> Array:
 
 def check_ids(name: str, ids: Any, size: int) -> Array:
     """A copy of `ids` as integers; raises if one of them is not a number from 0 to size - 1."""
-    found = np.array(ids)
+    found = settled(ids)
     if found.size == 0:
         return found.astype(np.intp)
     rule = f"vocabulary size is {size} (must be an integer from 0 to {size - 1})"

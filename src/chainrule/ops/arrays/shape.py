@@ -15,10 +15,12 @@ import numpy as np
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.call import short
+from chainrule.autograd.mode import mode
 from chainrule.autograd.op import VariadicOp
+from chainrule.autograd.recording import assign, empty, reshaped
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import away_from_zero, examples, normal, shapes, unbroadcast
+from chainrule.ops._util import away_from_zero, examples, native_unbroadcast, normal, shapes, unbroadcast
 
 
 def reshape_forward(x: Array, *, shape: Shape | int) -> Result:
@@ -28,7 +30,7 @@ def reshape_forward(x: Array, *, shape: Shape | int) -> Result:
     """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     try:
-        return x.reshape(shape), (x.shape,)
+        return reshaped(x, shape), (x.shape,)
     except ValueError:
         rule = "one size may be -1, the others must divide" if -1 in shape else "must be equal"
         count = math.prod(n for n in shape if n != -1)
@@ -37,7 +39,7 @@ def reshape_forward(x: Array, *, shape: Shape | int) -> Result:
 
 def reshape_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     (shape,) = saved
-    return (dy.reshape(shape),)  # forward was: y = x in another shape                             [SH.1]
+    return (reshaped(dy, shape),)  # forward was: y = x in another shape                           [SH.1]
 
 
 reshape = Op(
@@ -91,10 +93,15 @@ def broadcast_to_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (unbroadcast(dy, shape),)  # forward was: y = copies of x; their gradients add up       [SH.3]
 
 
+def broadcast_to_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (shape,) = saved
+    return (native_unbroadcast(dy, shape),)
+
+
 broadcast_to = Op(
     "broadcast_to", broadcast_to_forward, broadcast_to_backward,
     examples(shapes((4,), shape=(3, 4)), shapes((3, 1), shape=(2, 3, 7)), shapes((), shape=5)),
-    integers=True,
+    native=(broadcast_to_forward, broadcast_to_native_backward), integers=True,
 )  # fmt: skip
 
 
@@ -104,7 +111,13 @@ def concat_forward(*xs: Array, axis: int = 0) -> Result:
     x₁ (..., n₁, ...), x₂ (..., n₂, ...) -> y (..., n₁ + n₂, ...)
     """
     axis, edges = _edges(xs, axis)
-    return np.concatenate(xs, axis=axis), (axis, edges)
+    if mode.recording is None:
+        return np.concatenate(xs, axis=axis), (axis, edges)
+    shape = xs[0].shape
+    y = empty((*shape[:axis], edges[-1], *shape[axis + 1 :]), np.result_type(*xs))
+    for x, (start, stop) in zip(xs, pairwise(edges), strict=True):
+        assign(y[(slice(None),) * axis + (slice(start, stop),)], x)
+    return y, (axis, edges)
 
 
 def concat_abstract(*xs: Array, axis: int = 0) -> Result:

@@ -17,9 +17,10 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.recording import Input
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import ConfigError, DataError, ShapeError
-from chainrule.ops._util import normal
+from chainrule.ops._util import native_sum, normal
 from chainrule.ops.arrays import reduce
 from chainrule.ops.arrays.elementwise import mul, neg
 from chainrule.ops.losses._reduction import check_reduction
@@ -66,9 +67,9 @@ def native_forward(logits: Array, *, targets: Any, reduction: str = "mean", **op
     if goal.target.ndim == 2:  # distributions
         losses, peak, total = row_losses(x, goal)
     else:
-        losses, peak, total = np.empty((3, len(x)), np.float32)
+        losses, peak, total = (native.empty((len(x),)) for _ in range(3))
         native.kernels().cross_entropy_forward(losses, peak, total, x, *goal)
-    return reduced(losses, logits.shape, reduction), (logits, peak, total, *goal)
+    return native_reduced(losses, logits.shape, reduction), (logits, peak, total, *goal)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -77,7 +78,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
         return backward(dy, saved, needs)
     dx = native.empty_like(logits)
     flat = (-1, logits.shape[-1])  # (N, V)
-    slope = Goal(*goal).scaled(dy)
+    slope = Goal(*goal).native_scaled(dy)
     native.kernels().cross_entropy_backward(dx.reshape(flat), logits.reshape(flat), peak, total, *slope)
     return (dx,)
 
@@ -139,6 +140,12 @@ class Goal(NamedTuple):
         """The same targets, each row's scale multiplied by the upstream gradient: one number, or one per row."""
         return self._replace(scale=self.scale * dy.reshape(-1))
 
+    def native_scaled(self, dy: Array) -> Goal:
+        """The same by a kernel."""
+        scale = native.empty_like(self.scale)
+        native.kernels().mul(scale, self.scale, dy.reshape(-1))
+        return self._replace(scale=scale)
+
     def rows(self, chosen: slice) -> Goal:
         return self._replace(target=self.target[chosen], scale=self.scale[chosen])
 
@@ -155,9 +162,21 @@ def read_goal(
     reduction: str = "mean",
 ) -> Goal:
     """The checked targets and weights for logits of this shape and dtype."""
+    smoothing = _smoothing(label_smoothing, exclude_true, shape[-1])
+    if weights is None and isinstance(targets, Input) and targets.shape == shape[:-1]:
+        check_reduction(name, reduction)
+        return Goal(*_native_targets(targets.values, ignore_index, reduction), *smoothing)
     target, counted = read_targets(name, targets, shape, dtype, ignore_index)
     scale = _row_scale(name, counted, weights, reduction, shape, dtype)
-    return Goal(target, scale, *_smoothing(label_smoothing, exclude_true, shape[-1]))
+    return Goal(target, scale, *smoothing)
+
+
+def _native_targets(targets: Array, ignore_index: int | None, reduction: str) -> tuple[Array, Array]:
+    """Targets and weights of all rows by a kernel, to the same bits; ids are checked by the kernel that uses them."""
+    ids = targets.reshape(-1)
+    target, scale = native.empty(ids.shape, np.int64), native.empty(ids.shape)
+    native.kernels().cross_entropy_targets(target, scale, ids, ignore_index, reduction == "mean")
+    return target, scale
 
 
 def row_losses(x: Array, goal: Goal) -> tuple[Array, Array, Array]:
@@ -198,6 +217,11 @@ def reduced(losses: Array, shape: Shape, reduction: str) -> Array:
     """Reduce the losses (N,) of the rows of logits of `shape`; they are already scaled."""
     loss: Array = losses.reshape(shape[:-1]) if reduction == "none" else losses.sum()
     return loss
+
+
+def native_reduced(losses: Array, shape: Shape, reduction: str) -> Array:
+    """The same by a kernel."""
+    return reduced(losses, shape, reduction) if reduction == "none" else native_sum(losses)
 
 
 def row_blocks(N: int, V: int, size: int) -> Iterator[slice]:

@@ -12,7 +12,7 @@ A few rows of W may be given apart: if only they learn, no gradient of W as a wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,14 @@ from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape, Work
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, rows, times
+from chainrule.ops._util import native_sum, normal, rows, times
 from chainrule.ops.arrays.indexing import check_rows, put_rows, with_rows
 from chainrule.ops.losses._own_rows import own_gradient, without_own
 from chainrule.ops.losses.cross_entropy import (
     Goal,
     abstract_goal,
     cross_entropy,
+    native_reduced,
     read_goal,
     reduced,
     row_gradients,
@@ -101,22 +102,23 @@ def native_forward(
     if goal.target.ndim == 2:  # distributions: the kernel takes ids only
         return forward(x, W, own, row_ids=row_ids, **options)
     X = rows(x)  # (N, C)
-    losses, peak, total = np.empty((3, len(X)), np.float32)
+    losses, peak, total = (native.empty((len(X),)) for _ in range(3))
     logits = native.matmul(X, W.T, precision=mode.precision) if _kept(shape) else None
     if logits is None:
         native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W))
     else:
         native.kernels().cross_entropy_forward(losses, peak, total, logits, *goal)
-    return reduced(losses, shape, options.get("reduction", "mean")), (x, W, ids, logits, peak, total, *goal)
+    loss = native_reduced(losses, shape, options.get("reduction", "mean"))
+    return loss, (x, W, ids, logits, peak, total, *goal)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     x, W, ids, logits, peak, total, *constants = saved
-    goal = Goal(*constants).scaled(dy)
-    if goal.target.ndim == 2:
+    if constants[0].ndim == 2:
         return backward(dy, saved, needs)
+    goal = Goal(*constants).native_scaled(dy)
     X = rows(x)  # (N, C)
-    dW = _sum_of(W, needs, ids)
+    dW = _sum_of(W, needs, ids, native.cleared)
     if logits is None:
         dX = native.empty_like(X) if needs[0] else None
         native.kernels().linear_cross_entropy_backward(dX, dW, X, W, peak, total, *goal, *_cut(X, W))
@@ -167,13 +169,13 @@ def native_value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple
     if goal.target.ndim == 2:
         return value_and_grad(dy, saved, needs)
     X = rows(x)  # (N, C)
-    losses, peak, total = np.empty((3, len(X)), np.float32)
-    dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs, ids)
-    slope = goal if dy is None else goal.scaled(dy)
+    losses, peak, total = (native.empty((len(X),)) for _ in range(3))
+    dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs, ids, native.cleared)
+    slope = goal if dy is None else goal.native_scaled(dy)
     gradients = () if dy is None else (dX, dW, slope.scale)
     native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W), *gradients)
     d_own = own_gradient(_product, X, W, ids, peak, total, slope) if needs[2] else None
-    return losses.sum(), (None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own)
+    return native_sum(losses), (None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own)
 
 
 def _read(x: Array, W: Array, own: Array | None, row_ids: Any) -> tuple[Shape, Array, Array | None]:
@@ -184,11 +186,15 @@ def _read(x: Array, W: Array, own: Array | None, row_ids: Any) -> tuple[Shape, A
     return _logits_shape(x, W), with_rows(W, own, ids), ids
 
 
-def _sum_of(W: Array, needs: Needs, ids: Array | None) -> Array | None:
+def _sum_of(
+    W: Array, needs: Needs, ids: Array | None, zeros: Callable[[Shape], Array] | None = None
+) -> Array | None:
     """Where the gradient of W is summed, or None if not needed. That of rows of their own is taken out of it."""
     if isinstance(needs[1], Into) and ids is None:
         return needs[1].array
-    return np.zeros_like(W) if needs[1] else None
+    if not needs[1]:
+        return None
+    return np.zeros_like(W) if zeros is None else zeros(W.shape)
 
 
 def _product(a: Array, b: Array) -> Array:

@@ -81,7 +81,7 @@ def native_forward(
         return forward(x, gamma, beta, eps=eps, eps_mode=eps_mode)
     check_features("layernorm", x, gamma=gamma, beta=beta)
     y = native.empty_like(x)
-    mean, rstd = np.empty((2, *x.shape[:-1], 1), np.float32)
+    mean, rstd = native.empty((*x.shape[:-1], 1)), native.empty((*x.shape[:-1], 1))
     native.kernels().layernorm_forward(y, mean, rstd, x, gamma, beta, eps)
     return y, (x, gamma, beta, mean, rstd)
 

@@ -15,6 +15,7 @@ from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.op import Examples
+from chainrule.autograd.recording import contiguous, copied
 from chainrule.autograd.types import Array, Grads, Into, Needs, Results, Saved, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, sum_lead
@@ -158,8 +159,25 @@ def _native_weight_grad(need: Any, W: Array, *pairs: tuple[Array, Array]) -> Arr
     return dW
 
 
+def _native_before(h: Array, y: Array) -> Array:
+    """The state before each step, (B, T, H)"""
+    before, copy = native.empty_like(y), native.kernels().copy
+    copy(before[:, 0], h)
+    copy(before[:, 1:], y[:, :-1])
+    return before
+
+
+def _native_without_middle(sums: Array, first: int) -> Array:
+    """The first numbers of `sums` and as many of the last ones as make 3 H of 4 H: without those of da_n"""
+    H = len(sums) - first - (len(sums) - first) // 2
+    found, copy = native.empty((first + H,)), native.kernels().copy
+    copy(found[:first], sums[:first])
+    copy(found[first:], sums[-H:])
+    return found
+
+
 def _native_sums(da: Array) -> Array:
-    sums = np.zeros(da.shape[-1], np.float32)
+    sums = native.cleared(da.shape[-1:])
     native.kernels().column_sums(sums, rows(da))
     return sums
 
@@ -172,7 +190,7 @@ def _native_grads(
         _native_times(da, W_x) if need_x else None,
         *(dstate if need else None for dstate, need in zip(dstates, need_states, strict=True)),
         _native_weight_grad(need_W_x, W_x, (da, x)) if need_W_x else None,
-        _native_weight_grad(need_W_h, W_h, (da, _before(h, y, native.empty_like(y)))) if need_W_h else None,
+        _native_weight_grad(need_W_h, W_h, (da, _native_before(h, y))) if need_W_h else None,
         _native_sums(da) if need_b else None,
     )
 
@@ -211,12 +229,12 @@ def rnn_native_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias) -> R
     _check("rnn_sequence", 1, x, h, W_x, W_h, b)
     y = _native_project(x, W_x, b)  # overwritten by the states
     native.kernels().rnn_forward(y, h, W_h)
-    return (y, y[:, -1].copy()), (x, h, W_x, W_h, y)
+    return (y, copied(y[:, -1])), (x, h, W_x, W_h, y)
 
 
 def rnn_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     x, h, W_x, W_h, y = saved
-    dstates, dh = dy[0], dy[1].copy()
+    dstates, dh = dy[0], copied(dy[1])
     da = native.empty_like(y)
     native.kernels().rnn_backward(da, dh, y, W_h, dstates)
     return _native_grads(needs, x, h, W_x, W_h, y, da, dh)
@@ -272,12 +290,12 @@ def lstm_native_forward(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b:
     y = native.empty((*x.shape[:2], h.shape[1]))
     cells = native.empty_like(y)
     native.kernels().lstm_forward(y, cells, gates, h, c, W_h)
-    return (y, y[:, -1].copy(), cells[:, -1].copy()), (x, h, c, W_x, W_h, gates, cells, y)
+    return (y, copied(y[:, -1]), copied(cells[:, -1])), (x, h, c, W_x, W_h, gates, cells, y)
 
 
 def lstm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) -> Grads:
     x, h, c, W_x, W_h, gates, cells, y = saved
-    dstates, dh, dc = dy[0], dy[1].copy(), dy[2].copy()
+    dstates, dh, dc = dy[0], copied(dy[1]), copied(dy[2])
     da = native.empty_like(gates)
     native.kernels().lstm_backward(da, dh, dc, gates, cells, c, W_h, dstates)
     return _native_grads(needs, x, h, W_x, W_h, y, da, dh, dc)
@@ -346,12 +364,12 @@ def gru_native_forward(
         native.kernels().gru_after_forward(y, gates, u_n, h, W_h, b_h)
     else:
         native.kernels().gru_forward(y, gates, h, W_h)
-    return (y, y[:, -1].copy()), (x, h, W_x, W_h, gates, u_n, y)
+    return (y, copied(y[:, -1])), (x, h, W_x, W_h, gates, u_n, y)
 
 
 def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     x, h, W_x, W_h, gates, u_n, y = saved
-    dstates, dh, H = dy[0], dy[1].copy(), h.shape[1]
+    dstates, dh, H = dy[0], copied(dy[1]), h.shape[1]
     # da_r, da_z, da_n, and du_n if it differs
     parts = native.empty((*x.shape[:2], (3 if u_n is None else 4) * H))
     if u_n is None:
@@ -361,8 +379,10 @@ def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
     da, du_rz, du_n = parts[..., : 3 * H], parts[..., : 2 * H], parts[..., -H:]
     dW_h = None
     if needs[3]:
-        before = _before(h, y, native.empty_like(y))
-        reset = before if u_n is not None else np.multiply(gates[..., :H], before, out=native.empty_like(y))
+        before = reset = _native_before(h, y)
+        if u_n is None:
+            reset = native.empty_like(y)
+            native.kernels().mul(reset, contiguous(gates[..., :H]), before)
         dW_h = _native_weight_grad(needs[3], W_h, (du_rz, before), (du_n, reset))
     sums = _native_sums(parts)
     return (
@@ -371,7 +391,7 @@ def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
         _native_weight_grad(needs[2], W_x, (da, x)) if needs[2] else None,
         dW_h,
         sums[: 3 * H] if needs[4] else None,
-        np.concatenate((sums[: 2 * H], sums[-H:])) if needs[5] else None,
+        _native_without_middle(sums, 2 * H) if needs[5] else None,
     )
 
 

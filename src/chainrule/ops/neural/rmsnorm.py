@@ -51,7 +51,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 def native_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> Result:
     check_features("rmsnorm", x, gamma=gamma)
-    y, rstd = native.empty_like(x), np.empty((*x.shape[:-1], 1), np.float32)
+    y, rstd = native.empty_like(x), native.empty((*x.shape[:-1], 1))
     native.kernels().rmsnorm_forward(y, rstd, x, gamma, eps)
     return y, (x, gamma, rstd)
 

@@ -16,6 +16,7 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.recording import constant, contiguous
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import ShapeError
 from chainrule.ops._util import examples, normal, shapes
@@ -91,7 +92,7 @@ def _rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
 
 
 def native_forward(x: Array, *, interleaved: bool = False, **angles: Any) -> Result:
-    cos, sin = _table(*_angles(x, **angles))
+    cos, sin = (constant(each, angles["positions"]) for each in _table(*_angles(x, **angles)))
     return _turn(x, cos, sin, 1.0, interleaved), (cos, sin, interleaved)
 
 
@@ -103,7 +104,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 def _turn(x: Array, cos: Array, sin: Array, sign: float, interleaved: bool) -> Array:
     T, D = x.shape[-2:]
     if x.strides[-1] != x.itemsize:
-        x = np.ascontiguousarray(x)
+        x = contiguous(x)
     if cos.size != T * D // 2:  # per sequence, or one for all: expanded
         full = (*x.shape[:-1], D // 2)
         cos, sin = (np.ascontiguousarray(np.broadcast_to(table, full)) for table in (cos, sin))

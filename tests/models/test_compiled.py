@@ -1,0 +1,345 @@
+"""The compiled step: the bits of the op-by-op step, for every family, whatever the batches are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule import native, random
+from chainrule.autograd import precision
+from chainrule.data import Masked, Pair, Segmented
+from chainrule.errors import DataError
+from chainrule.models import IGNORE, Compiled, Model, make, tuning
+from chainrule.models import compiled as module
+from chainrule.models.gradient import backward
+from chainrule.models.microbatch import Batch
+from chainrule.optim import AdamW, clip_global_norm
+
+pytestmark = pytest.mark.skipif(not native.available(), reason="without kernels nothing is compiled")
+
+V, T, STEPS = 17, 8, 20
+Batches = Iterator[Batch]
+
+
+def words(rows: int = 4, tokens: int = T, ignored: bool = True) -> Batches:
+    rng = np.random.default_rng(0)
+    while True:
+        ids = rng.integers(V, size=(rows, tokens + 1))
+        targets = ids[:, 1:].copy()
+        if ignored:
+            targets[0, rng.integers(tokens) :] = IGNORE
+        yield Batch(ids[:, :-1], targets)
+
+
+def pairs(padded: bool = True) -> Batches:
+    rng = np.random.default_rng(1)
+    for batch in words():
+        length = rng.integers(2, 7, size=(4, 1)) if padded else np.full((4, 1), 6)
+        source = rng.integers(V, size=(4, 6))
+        yield batch._replace(inputs=Pair(source, np.arange(6) < length, batch.inputs))
+
+
+def segmented(rng: np.random.Generator, inputs: Any) -> Segmented:
+    mask = np.arange(T) < rng.integers(2, T + 1, size=(4, 1))
+    return Segmented(inputs, mask, rng.integers(2, size=(4, T)))
+
+
+def labels() -> Batches:
+    rng = np.random.default_rng(2)
+    for batch in words():
+        yield Batch(segmented(rng, batch.inputs), rng.integers(3, size=4))
+
+
+def tags() -> Batches:
+    rng = np.random.default_rng(2)
+    for batch in words():
+        yield Batch(segmented(rng, batch.inputs), rng.integers(3, size=(4, T)))
+
+
+def masked() -> Batches:
+    rng = np.random.default_rng(2)
+    for batch in words():
+        ids, mask, segments = segmented(rng, batch.inputs)
+        yield Batch(Masked(ids, mask, segments, rng.integers(2, size=4)), batch.targets)
+
+
+SMALL = {"vocab_size": V, "block_size": T}
+TRANSFORMER = {"n_layer": 2, "n_head": 2, "n_embd": 16} | SMALL
+RECURRENT = {"n_layer": 2, "n_embd": 6, "n_hidden": 8} | SMALL
+FAMILIES: dict[str, Callable[[], Model]] = {
+    "gpt": lambda: make("gpt", **TRANSFORMER),
+    "gpt dropout": lambda: make("gpt", **TRANSFORMER, dropout=0.2),
+    "gpt relu untied without bias": lambda: make(
+        "gpt", **TRANSFORMER, activation="relu", tied=False, bias=False
+    ),
+    "llama": lambda: make("llama", **TRANSFORMER, n_kv_head=1),
+    "neox": lambda: make("neox", **TRANSFORMER),
+    "rnn": lambda: make("rnn", **RECURRENT),
+    "gru": lambda: make("gru", **RECURRENT, dropout=0.2),
+    "lstm": lambda: make("lstm", **RECURRENT),
+    "mlp": lambda: make("mlp", n_layer=1, n_embd=4, n_hidden=9, vocab_size=V, block_size=3),
+    "seq2seq": lambda: make("seq2seq", **TRANSFORMER, dropout=0.1),
+    "t5": lambda: make("t5", **TRANSFORMER),
+    "classifier": lambda: make("bert-classifier", **TRANSFORMER, classes=3, dropout=0.1),
+    "tagger": lambda: make("bert-tagger", **TRANSFORMER, classes=3),
+    "pretraining": lambda: make("bert", **TRANSFORMER),
+    "lora": lambda: tuning.LoRA(rank=2).apply(make("gpt", **TRANSFORMER)),
+    "adapters": lambda: tuning.BottleneckAdapter(bottleneck=4).apply(make("llama", **TRANSFORMER)),
+    "prefix": lambda: tuning.Prefix(length=2).apply(make("gpt", **TRANSFORMER | {"block_size": T + 2})),
+    "prompt": lambda: tuning.Prompt(length=2).apply(make("gpt", **TRANSFORMER | {"block_size": T + 2})),
+    "bitfit": lambda: tuning.BitFit().apply(make("gpt", **TRANSFORMER)),
+}
+OP_BY_OP = {
+    "mlp": "its batch norm keeps running statistics",
+    "t5": "relative attention sums along diagonals by NumPy",
+    "pretraining": "the number of masked words is that of the batch",
+    "prompt": "the rows behind the prompt are a slice, which the kernels of a norm do not take",
+}
+
+
+def batches_of(name: str) -> Batches:
+    special = {"seq2seq": pairs, "t5": pairs, "classifier": labels, "tagger": tags, "pretraining": masked}
+    return special.get(name, words)()
+
+
+def trained(
+    model: Model,
+    batches: Batches,
+    *,
+    compiled: bool,
+    steps: int = STEPS,
+    accumulate: int = 1,
+    factor: float = 1.0,
+    between: Callable[[Model, int], None] = lambda model, step: None,
+) -> tuple[list[Any], Compiled]:
+    """The loss and the bits of the weights after each step of AdamW."""
+    parameters, found = model.parameters(), cr.compile(model)
+    optimizer = AdamW(parameters, 1e-2)
+    gradient = found.backward if compiled else lambda batch, **options: backward(model, batch, **options)
+    history, state = [], None
+    for step in range(steps):
+        between(model, step)
+        batch = next(batches)
+        parameters.zero_grad()
+        with random.step(step):
+            initial = model.initial_state(4) if state is None else state
+            loss, state = gradient(batch._replace(state=initial), accumulate=accumulate, factor=factor)
+        parameters.grad *= 1 / factor
+        history.append((loss, clip_global_norm(parameters, 1.0), parameters.grad.tobytes()))
+        optimizer.step()
+        history.append(parameters.data.tobytes())
+    return history, found
+
+
+def new(name: str) -> Model:
+    cr.seed(3)
+    return FAMILIES[name]()
+
+
+def check_same(name: str, change: Callable[[Model], Any] = lambda model: None, **options: Any) -> Compiled:
+    """Train twice, op by op and compiled, to the same bits."""
+    models = [new(name), new(name)]
+    for model in models:
+        change(model)
+    expected, _ = trained(models[0], batches_of(name), compiled=False, **options)
+    found, compiled = trained(models[1], batches_of(name), compiled=True, **options)
+    assert [a == b for a, b in zip(found, expected, strict=True)] == [True] * len(found)
+    return compiled
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_same_bits_as_op_by_op(name: str) -> None:
+    compiled = check_same(name)
+    assert (compiled.replayed, compiled.broken) == (1, []) if name not in OP_BY_OP else compiled.replayed == 0
+
+
+@pytest.mark.parametrize("name", ["gpt dropout", "lstm", "llama"])
+def test_same_bits_in_microbatches(name: str) -> None:
+    compiled = check_same(name, accumulate=2)
+    assert compiled.replayed == 1
+    compiled = check_same(name, accumulate=3)  # of 2, 1 and 1 rows
+    assert compiled.replayed == 2
+
+
+@pytest.mark.parametrize("name", ["gpt dropout", "llama"])
+def test_same_bits_recomputed(name: str) -> None:
+    def recompute(model: Model) -> None:
+        model.recompute = True
+
+    assert check_same(name, recompute).replayed == 1
+
+
+def test_same_bits_with_frozen_parameters() -> None:
+    assert check_same("gpt", lambda model: model.h[0].freeze()).replayed == 1
+
+    def thaw(model: Model, step: int) -> None:
+        if step == 8:
+            model.h[0].attn.freeze()
+
+    assert check_same("gpt", between=thaw).replayed >= 1
+
+
+@pytest.mark.parametrize("kind", ["bf16", "fp16"])
+def test_same_bits_in_low_precision(kind: str) -> None:
+    with precision(kind):
+        assert check_same("gpt dropout", factor=1024.0).replayed == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_same_bits_for_any_number_of_threads(threads: int) -> None:
+    expected = trained(new("gpt dropout"), words(), compiled=False)[0]
+    before = cr.get_threads()
+    try:
+        cr.set_threads(threads)
+        assert trained(new("gpt dropout"), words(), compiled=True)[0] == expected
+    finally:
+        cr.set_threads(before)
+
+
+def test_other_shapes_in_between() -> None:
+    def mixed() -> Batches:
+        long, short = words(), words(tokens=5)
+        for step in range(STEPS):
+            yield next(short if step % 3 == 2 else long)
+
+    expected = trained(new("gpt"), mixed(), compiled=False)[0]
+    found, compiled = trained(new("gpt"), mixed(), compiled=True)
+    assert found == expected and compiled.replayed == 2
+
+
+def test_padding_that_begins_late_is_not_missed() -> None:
+    """Batches without padding take a shorter way: one that was recorded must not be taken by those with it."""
+
+    def late() -> Batches:
+        whole, padded = pairs(padded=False), pairs()
+        for step in range(STEPS):
+            yield next(whole if step < 10 else padded)
+
+    expected = trained(new("seq2seq"), late(), compiled=False)[0]
+    assert trained(new("seq2seq"), late(), compiled=True)[0] == expected
+
+
+def test_targets_that_begin_to_be_ignored_late() -> None:
+    def late() -> Batches:
+        whole, ignored = words(ignored=False), words()
+        for step in range(STEPS):
+            yield next(whole if step < 10 else ignored)
+
+    expected = trained(new("gpt"), late(), compiled=False)[0]
+    found, compiled = trained(new("gpt"), late(), compiled=True)
+    assert found == expected and compiled.replayed == 1
+
+
+def test_a_capture_sees_the_ops() -> None:
+    model = new("gpt")
+    compiled, batches = cr.compile(model), words()
+    for _ in range(4):
+        model.parameters().zero_grad()
+        compiled.backward(next(batches))
+    assert compiled.replayed == 1
+    model.parameters().zero_grad()
+    with cr.capture() as seen:
+        compiled.backward(next(batches))
+    assert seen["h.0.mlp.gelu"].grad is not None
+
+
+def test_a_hook_is_called() -> None:
+    model, seen = new("gpt"), []
+    compiled, batches = cr.compile(model), words()
+    for step in range(6):
+        if step == 4:
+            model.wpe.weight.register_hook(lambda grad: seen.append(grad.shape))
+        model.parameters().zero_grad()
+        compiled.backward(next(batches))
+    assert seen == [(T, 16)] * 2
+
+
+@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize("where", ["ids", "targets"])
+def test_bad_ids_are_refused_as_op_by_op(step: int, where: str) -> None:
+    model, batches = new("gpt"), words()
+    compiled = cr.compile(model)
+    for _ in range(step):
+        model.parameters().zero_grad()
+        compiled.backward(next(batches))
+    batch = next(batches)
+    batch = Batch(batch.inputs.copy(), batch.targets.copy())
+    (batch.inputs if where == "ids" else batch.targets)[1, 1] = V
+    with pytest.raises(DataError) as expected:
+        backward(model, batch)
+    with pytest.raises(DataError) as found:
+        compiled.backward(batch)
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_replay_that_differs_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that slips through is found by the comparison, and the step is that of op by op."""
+    fill = module._Recorded.fill
+    monkeypatch.setattr(
+        module._Recorded,
+        "fill",
+        lambda self, part, *rest: fill(self, part._replace(targets=part.inputs), *rest),
+    )
+    model = new("gpt")
+    compiled, batches = cr.compile(model), words(ignored=False)
+    expected = []
+    for _ in range(5):
+        batch = next(batches)
+        model.parameters().zero_grad()
+        compiled.backward(batch)
+        found = model.parameters().grad.tobytes()
+        model.parameters().zero_grad()
+        backward(model, batch)
+        expected.append(found == model.parameters().grad.tobytes())
+    assert compiled.broken == ["a replay gave other bits"]
+    assert expected == [True, False, True, True, True]  # the second one was recorded on the wrong targets
+
+
+def test_a_model_with_running_statistics_is_computed_op_by_op() -> None:
+    model = new("gpt")
+    model.buffers = ("seen",)
+    model.seen = np.zeros(1, np.float32)
+    assert trained(model, words(), compiled=True, steps=5)[1].replayed == 0
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 2)
+    model = new("gpt")
+    compiled = cr.compile(model)
+    for tokens in (3, 4, 5, 6) * 4:
+        model.parameters().zero_grad()
+        compiled.backward(next(words(tokens=tokens)))
+    assert compiled.replayed == 2 and compiled.broken == []
+
+
+def test_memory_is_freed_and_recorded_again() -> None:
+    model, batches = new("gpt"), words()
+    compiled = cr.compile(model)
+    for step in range(10):
+        if step == 5:
+            assert compiled.replayed == 1
+            compiled.forget()
+            assert compiled.replayed == 0
+        model.parameters().zero_grad()
+        compiled.backward(next(batches))
+    assert compiled.replayed == 1
+
+
+def test_weights_that_moved_are_recorded_anew() -> None:
+    model, batches = new("gpt"), words()
+    compiled = cr.compile(model)
+    for step in range(8):
+        if step == 4:
+            model.h[0].freeze()
+        parameters = model.parameters()
+        parameters.zero_grad()
+        batch = next(batches)
+        compiled.backward(batch)
+        found = parameters.grad.tobytes()
+        parameters.zero_grad()
+        backward(model, batch)
+        assert found == parameters.grad.tobytes()
