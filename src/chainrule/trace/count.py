@@ -34,7 +34,16 @@ from chainrule.trace.graph import Graph, Value, trace
 MASKED_FRACTION = 0.15  # of the words, in the training of BERT
 MOMENTS = 2  # numbers that AdamW keeps per parameter
 # Per weight of a matrix, as in generate/engine/weights.py
-BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 4.5, "q8_0": 8.5, "q4_0": 4.5, "q4_1": 5.0}
+BITS = {
+    "fp32": 32.0,
+    "bf16": 16.0,
+    "fp16": 16.0,
+    "int8": 8.5,
+    "int4": 4.5,
+    "q8_0": 8.5,
+    "q4_0": 4.5,
+    "q4_1": 5.0,
+}
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Count:
     """Batch size of a training step."""
     tokens: int | None = None
     """Tokens per row. Default: the model's context."""
-    weights: Literal["fp32", "bf16", "int8", "int4", "q8_0", "q4_0", "q4_1"] = "fp32"
+    weights: Literal["fp32", "bf16", "fp16", "int8", "int4", "q8_0", "q4_0", "q4_1"] = "fp32"
     """Format of the weights of a model that generates text."""
     measure: bool = False
     """Also measure how long a step takes here: about two seconds."""
