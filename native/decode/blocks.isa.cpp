@@ -61,37 +61,40 @@ INLINE int32_t four(const Rounded& x, size_t i) {
     return codes;
 }
 
-// N vectors of outputs, from the one called `first` on, of ROWS rows: products of group g of a block, in integers.
+// N vectors of outputs, from the one called `first` on, of ROWS rows: products of group g of a block, in integers; of
+// its inputs from 4 BEGIN to 4 END, which start at -ZERO times the sum of x.
+template <class F, size_t BEGIN, size_t END, size_t ROWS, size_t N>
+INLINE void multiply_fours(Int (&dots)[ROWS][N], const Rounded* x_r, size_t ldx, const int32_t* words, size_t g,
+                           size_t first) {
+#pragma GCC unroll 4
+    for (size_t r = 0; r < ROWS; ++r)
+#pragma GCC unroll 2
+        for (size_t n = 0; n < N; ++n)
+            dots[r][n] = fill_int(-F::ZERO * (F::HALVES ? x_r[r * ldx].half[2 * BEGIN / FOURS] : sum_of(x_r[r * ldx])));
+#pragma GCC unroll 8
+    for (size_t i = BEGIN; i < END; ++i)
+#pragma GCC unroll 2
+        for (size_t n = 0; n < N; ++n) {
+            const Int weights = F::codes(words, g, first + n, i);
+#pragma GCC unroll 4
+            for (size_t r = 0; r < ROWS; ++r)
+                dots[r][n] = add_products<F::WIDE>(dots[r][n], weights, four(x_r[r * ldx], i));
+        }
+}
+
+// All of its inputs; each half with its small scale if the format has them.
 template <class F, size_t ROWS, size_t N>
 INLINE void multiply_group(Int (&dots)[ROWS][N], const Rounded* x_r, size_t ldx, const int32_t* words, size_t g,
                            size_t first) {
-    constexpr size_t HALVES = F::HALVES ? 2 : 1;
+    if constexpr (!F::HALVES) return multiply_fours<F, 0, FOURS>(dots, x_r, ldx, words, g, first);
+    Int upper[ROWS][N];
+    multiply_fours<F, 0, FOURS / 2>(dots, x_r, ldx, words, g, first);
+    multiply_fours<F, FOURS / 2, FOURS>(upper, x_r, ldx, words, g, first);
 #pragma GCC unroll 2
-    for (size_t h = 0; h < HALVES; ++h) {
-        Int part[ROWS][N];
+    for (size_t n = 0; n < N; ++n) {
+        const Int small[2] = {F::small(words, g, 0, first + n), F::small(words, g, 1, first + n)};
 #pragma GCC unroll 4
-        for (size_t r = 0; r < ROWS; ++r)
-#pragma GCC unroll 2
-            for (size_t n = 0; n < N; ++n)
-                part[r][n] = fill_int(-F::ZERO * (F::HALVES ? x_r[r * ldx].half[h] : sum_of(x_r[r * ldx])));
-#pragma GCC unroll 8
-        for (size_t i = h * FOURS / 2; i < (h + 1) * FOURS / HALVES; ++i)
-#pragma GCC unroll 2
-            for (size_t n = 0; n < N; ++n) {
-                const Int weights = F::codes(words, g, first + n, i);
-#pragma GCC unroll 4
-                for (size_t r = 0; r < ROWS; ++r)
-                    part[r][n] = add_products<F::WIDE>(part[r][n], weights, four(x_r[r * ldx], i));
-            }
-#pragma GCC unroll 2
-        for (size_t n = 0; n < N; ++n) {
-            const Int small = F::small(words, g, h, first + n);
-#pragma GCC unroll 4
-            for (size_t r = 0; r < ROWS; ++r) {
-                if (F::HALVES) part[r][n] = part[r][n] * small;
-                dots[r][n] = h ? dots[r][n] + part[r][n] : part[r][n];
-            }
-        }
+        for (size_t r = 0; r < ROWS; ++r) dots[r][n] = dots[r][n] * small[0] + upper[r][n] * small[1];
     }
 }
 
@@ -104,6 +107,9 @@ void add_rows(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* words
         for (size_t n = 0; n < N; ++n) y[r][n] = load(y_rp + r * PANEL + (first + n) * LANES);
     for (size_t b = 0; b < blocks; ++b, words += F::WORDS)
         for (size_t g = 0; g < F::GROUPS; ++g, ++x_rg) {
+            if (F::GROUPS > 1)  // the same eighth of the next block: codes lie in several places of it, too many streams
+                for (size_t w = g * F::WORDS / F::GROUPS; w < (g + 1) * F::WORDS / F::GROUPS; w += 16)
+                    __builtin_prefetch(words + F::WORDS + w);
             Int dots[ROWS][N];
             multiply_group<F, ROWS, N>(dots, x_rg, ldx, words, g, first);
 #pragma GCC unroll 2
