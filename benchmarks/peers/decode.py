@@ -3,8 +3,8 @@ context of 8 and of 512 tokens, for every weight format; and our own steps of ei
 
     make bench ONLY=decode
 
-PyTorch has no fast kernel for weights of 8 or 4 bits on a CPU: there llama.cpp alone is the peer (Q8_0, Q4_0, as many
-bits as ours). Without llama.cpp those rows are not measured; decode_llama_cpp.py says how it is found.
+PyTorch has no fast kernel for weights of 8 or 4 bits on a CPU: there llama.cpp alone is the peer, with the same blocks
+(Q8_0, Q4_0). Without llama.cpp those rows are not measured; decode_llama_cpp.py says how it is found.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LLAMA135 = {
 }  # fmt: skip
 MODELS = {"gpt2": GPT2, "llama135": LLAMA135}
 NAMES = {"gpt2": "GPT-2 124 M", "llama135": "Llama 135 M"}
-FORMATS = ("fp32", "bf16", "int8", "int4", "q8_0", "q4_0")
+FORMATS = ("fp32", "bf16", "q8_0", "q4_0")
 TORCH_FORMATS = ("fp32", "bf16")
 PROGRAMS = {"Chainrule": "decode_chainrule", "PyTorch": "decode_torch", "llama.cpp": "decode_llama_cpp"}
 SHORT, LONG, PREFILL, MEMORY = "after 8", "after 512", "prefill 512", "memory"
@@ -151,7 +151,7 @@ def step_gigabytes(model: str, weights: str, context: int) -> float:
     kv = C // size["n_head"] * size.get("n_kv_head", size["n_head"])
     matrices = 2 if model == "gpt2" else 3
     parameters = size["vocab_size"] * C + L * (2 * C * C + 2 * C * kv + matrices * C * F)
-    bits = {"fp32": 32, "bf16": 16, "int8": 8.5, "int4": 4.5, "q8_0": 8.5, "q4_0": 4.5}[weights]
+    bits = {"fp32": 32, "bf16": 16, "q8_0": 8.5, "q4_0": 4.5}[weights]
     return (parameters * bits / 8 + L * 2 * kv * context * 4) / 1e9
 
 

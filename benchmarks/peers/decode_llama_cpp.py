@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.harness import memory_mb, serve, serve_unavailable
 from benchmarks.peers.decode import MODELS, PREFILL, TOKENS, worker_arguments
 
-QUANTIZATION = {"fp32": "F32", "bf16": "BF16", "int8": "Q8_0", "int4": "Q4_0", "q8_0": "Q8_0", "q4_0": "Q4_0"}
+QUANTIZATION = {"fp32": "F32", "bf16": "BF16", "q8_0": "Q8_0", "q4_0": "Q4_0"}
 ARCHITECTURES = {"gpt2": "gpt2", "llama135": "llama"}
 
 

@@ -1,6 +1,6 @@
 """Loads `chainrule serve` and writes benchmarks/results/serving.md.
 
-    python -m benchmarks.serving                      a Llama of 135M random weights in int8, about twenty minutes
+    python -m benchmarks.serving                      a Llama of 135M random weights in q8_0, about 25 minutes
     python -m benchmarks.serving --model small --quick     a minute or two, nothing is written
     python -m benchmarks.serving --only throughput drafts  some parts, printed
 
@@ -42,7 +42,7 @@ PARTS: dict[str, Callable[[Setting], Part]] = {
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--model", choices=MODELS, default="llama135")
-    parser.add_argument("--weights", default="int8")
+    parser.add_argument("--weights", default="q8_0")
     parser.add_argument("--minutes", type=float, default=10, help="of steady load")
     parser.add_argument("--quick", action="store_true", help="few rounds, nothing is written")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))

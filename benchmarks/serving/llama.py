@@ -1,4 +1,4 @@
-"""llama-server, llama.cpp's own server, on the same weights in Q8_0: as many bits as our int8.
+"""llama-server, llama.cpp's own server, on the same weights in Q8_0: the blocks of our q8_0.
 
 It is looked for as llama-bench is (benchmarks/peers/decode_llama_cpp.py): in $CHAINRULE_LLAMA_CPP and on PATH.
 """

@@ -19,8 +19,14 @@ Format format_of(int code) {
     return static_cast<Format>(code);
 }
 
+void check_blocks(Format format, size_t inputs) {
+    if (block_inputs(format) > GROUP && inputs % block_inputs(format))
+        throw std::invalid_argument("inputs must be whole blocks of the format");
+}
+
 Weights weights_of(const Words& words, int format, size_t outputs, size_t inputs) {
     Weights weights{words.data(), format_of(format), outputs, inputs};
+    check_blocks(weights.format, inputs);
     pointer(words, "words", weights.panels() * panel_words(weights.format, weights.K()));
     return weights;
 }
@@ -70,11 +76,17 @@ public:
         keep(gamma);
     }
 
+    // `outputs` of `out`, from the one called `offset` on, by default all
     void linear(size_t out, size_t in, Words words, int format, std::optional<ConstVector> bias, int activation,
-                bool add) {
+                bool add, size_t offset, std::optional<size_t> outputs) {
         if (activation < 0 || activation > 4) throw std::invalid_argument("activation must be from 0 to 4");
-        const Weights weights = weights_of(words, format, program_.width(out), program_.width(in));
-        program_.linear(out, in, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL),
+        const size_t width = program_.width(out);
+        if (offset % PANEL || offset >= width) throw std::invalid_argument("offset must be whole panels of the width");
+        const size_t count = outputs.value_or(width - offset);
+        if (!count || count > width - offset || (count < width - offset && count % PANEL))
+            throw std::invalid_argument("outputs must be whole panels, or all from offset on");
+        const Weights weights = weights_of(words, format, count, program_.width(in));
+        program_.linear(out, offset, in, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL),
                         static_cast<Activation>(activation), add);
         keep(words, bias);
     }
@@ -258,6 +270,15 @@ public:
         return {program_.pages().held(), program_.pages().limit(), PAGE, program_.pages().page_bytes()};
     }
 
+    // The numbers of a sequence's pages: those that follow each other are neighbors in memory.
+    nb::list page_numbers(size_t sequence) {
+        nb::list found;
+        std::lock_guard<std::mutex> alone(mutex_);
+        if (sequence >= program_.sequences()) throw std::invalid_argument("no such sequence");
+        for (const size_t number : program_.pages().numbers(sequence)) found.append(number);
+        return found;
+    }
+
     void grow(size_t sequences) {
         WithoutGil release;
         std::lock_guard<std::mutex> alone(mutex_);
@@ -306,12 +327,14 @@ void check_rows(const Array<int32_t, 1>& words, int format, size_t first, size_t
     if (outputs % PANEL || first > outputs || rows > outputs - first)
         throw std::invalid_argument("outputs must be whole panels, and have those of weight from first on");
     const Weights packed{words.data(), format_of(format), outputs, inputs};
+    check_blocks(packed.format, inputs);
     pointer(words, "words", packed.panels() * panel_words(packed.format, packed.K()));
 }
 
 // weight (rows, inputs). False if one is not finite, or its block has no scale in fp16.
 bool pack_rows(Array<int32_t, 1> words, ConstMatrix weight, int format, size_t first, size_t outputs) {
     const size_t rows = weight.shape(0), inputs = weight.shape(1);
+    if (format_of(format) > Format::q4_1) throw std::invalid_argument("the format is one of files alone");
     check_rows(words, format, first, rows, outputs, inputs);
     return without_gil([&] { return pack(words.data(), weight.data(), format_of(format), first, rows, inputs); });
 }
@@ -322,7 +345,7 @@ void pack_rows_of_blocks(Array<int32_t, 1> words, Array<const uint8_t, 2> blocks
     const size_t rows = blocks.shape(0), bytes = blocks.shape(1), block = block_bytes(format_of(format));
     if (!in_blocks(format_of(format)) || !bytes || bytes % block)
         throw std::invalid_argument("rows must be whole blocks of a format that has them");
-    const size_t inputs = bytes / block * GROUP;
+    const size_t inputs = bytes / block * block_inputs(format_of(format));
     check_rows(words, format, first, rows, outputs, inputs);
     without_gil([&] { pack_blocks(words.data(), blocks.data(), format_of(format), first, rows, inputs); });
 }
@@ -338,7 +361,7 @@ void bind_program(nb::module_& m) {
         .def("layernorm", &Checked::layernorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "beta"_a.noconvert(), "eps"_a)
         .def("rmsnorm", &Checked::rmsnorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "eps"_a)
         .def("linear", &Checked::linear, "out"_a, "x"_a, "words"_a.noconvert(), "format"_a,
-             "bias"_a.noconvert().none(), "activation"_a, "add"_a)
+             "bias"_a.noconvert().none(), "activation"_a, "add"_a, "offset"_a = 0, "outputs"_a = nb::none())
         .def("attention", &Checked::attention, "out"_a, "qkv"_a, "heads"_a, "kv_heads"_a, "scale"_a,
              "cos"_a.noconvert().none(), "sin"_a.noconvert().none(), "gamma_q"_a.noconvert().none() = nb::none(),
              "gamma_k"_a.noconvert().none() = nb::none(), "eps"_a = 0.0f, "bias"_a.noconvert().none() = nb::none(), "prefix_keys"_a.noconvert().none() = nb::none(),
@@ -360,7 +383,8 @@ void bind_program(nb::module_& m) {
         .def("grow", &Checked::grow, "sequences"_a)
         .def("copy", &Checked::copy, "source"_a, "target"_a, "count"_a)
         .def("truncate", &Checked::truncate, "sequence"_a, "count"_a)
-        .def("pages", &Checked::pages);
+        .def("pages", &Checked::pages)
+        .def("page_numbers", &Checked::page_numbers, "sequence"_a);
     nb::exception<OutOfPages>(m, "OutOfPages", PyExc_RuntimeError);
     def(m, "panels_pack", pack_rows, "words", "weight", "format", "first", "outputs");
     def(m, "panels_pack_blocks", pack_rows_of_blocks, "words", "blocks", "format", "first", "outputs");

@@ -1,4 +1,5 @@
-// Products in integers of matrices in blocks: groups of 32 inputs that share a scale in fp16, as files of GGUF have them.
+// Products in integers of matrices in blocks, as files of GGUF have them: groups of 32 inputs that share a scale (of q6_k
+// two scales, of 16 inputs each).
 //
 // The activations are rounded too, to 8 bits with a scale for each group. The sum over a group is one of integers, and so
 // exact; it is scaled and added to the others in float32, in order, by a multiplication and an addition that round each on
@@ -12,8 +13,9 @@ namespace chainrule {
 struct Rounded {  // a group of activations: scale · code
     int8_t code[GROUP];
     float scale;
-    int32_t sum;  // of the codes
+    int16_t half[2];  // sums of the first 16 codes, and of the others
 };
+static inline int32_t sum_of(const Rounded& x) { return x.half[0] + x.half[1]; }
 constexpr size_t ROUNDED_FLOATS = sizeof(Rounded) / sizeof(float);
 
 struct Blocks {

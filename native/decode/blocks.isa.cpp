@@ -6,15 +6,15 @@
 #endif
 #include "decode/blocks.hpp"
 
-#include "simd/vec.hpp"
+#include "decode/codes.hpp"
 
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-constexpr size_t VECS = PANEL / LANES, FOURS = GROUP / 4;
+constexpr size_t VECS = PANEL / LANES;
 
 // dots + products of four codes of a weight and four of x. Codes of x are signed. Those of a weight are signed if
-// `wide`, and else from 0 to 15; where the instruction wants them unsigned, OFFSET has been added to the wide ones.
+// `wide`, and else from 0 to 63; where the instruction wants them unsigned, OFFSET has been added to the wide ones.
 #if defined(HAS_VPDPBUSD)
 constexpr int32_t OFFSET = 128;
 template <bool wide>
@@ -55,81 +55,75 @@ INLINE Int add_products(Int dots, Int weights, int32_t x) {
 }
 #endif
 
-// The scales of the outputs from v LANES on: fp16, output j in the lower and j + 16 in the upper half of word j. The bits
-// of a finite fp16, moved to those of a float32, are that number times 2^-112.
-INLINE Vec scales(const int32_t* words, size_t v) {
-    const Int pair = load_int(words), half = v ? pair : shift_left(pair, 16);
-    const Vec size = from_bits(shift_right(half & fill_int(0x7fff0000), 3)) * fill(0x1p112f);
-    return from_bits(bits(size) | (half & fill_int(static_cast<int32_t>(0x80000000))));
-}
-
-// A format gives the codes of inputs 4 i to 4 i + 3, in the four bytes of each lane, for the outputs from v LANES on. ZERO
-// is the code of 0, or with LEASTS that of the least weight.
-struct Q8_0 {
-    static constexpr size_t WORDS = panel_words(Format::q8_0, GROUP);
-    static constexpr bool WIDE = true, LEASTS = false;
-    static constexpr int32_t ZERO = OFFSET;
-
-    static INLINE Int codes(const int32_t* words, size_t v, size_t i) {
-        const Int found = load_int(words + PANEL / 2 + i * PANEL + v * LANES);
-        return OFFSET ? found ^ fill_int(static_cast<int32_t>(0x80808080)) : found;
-    }
-};
-
-template <Format format>
-struct Q4 {
-    static constexpr size_t WORDS = panel_words(format, GROUP);
-    static constexpr bool WIDE = false, LEASTS = format == Format::q4_1;
-    static constexpr int32_t ZERO = LEASTS ? 0 : 8;
-
-    static INLINE Int codes(const int32_t* words, size_t v, size_t i) {  // inputs from 16 on are in the upper halves
-        const Int found = load_int(words + WORDS - FOURS / 2 * PANEL + i % (FOURS / 2) * PANEL + v * LANES);
-        return (i < FOURS / 2 ? found : shift_right(found, 4)) & fill_int(0x0f0f0f0f);
-    }
-};
-using Q4_0 = Q4<Format::q4_0>;
-using Q4_1 = Q4<Format::q4_1>;
-
 INLINE int32_t four(const Rounded& x, size_t i) {
     int32_t codes;
     __builtin_memcpy(&codes, x.code + 4 * i, sizeof codes);
     return codes;
 }
 
-// N vectors of outputs, from the one called `first` on, of ROWS rows.
+// N vectors of outputs, from the one called `first` on, of ROWS rows: products of group g of a block, in integers; of
+// its inputs from 4 BEGIN to 4 END, which start at -ZERO times the sum of x.
+template <class F, size_t BEGIN, size_t END, size_t ROWS, size_t N>
+INLINE void multiply_fours(Int (&dots)[ROWS][N], const Rounded* x_r, size_t ldx, const int32_t* words, size_t g,
+                           size_t first) {
+#pragma GCC unroll 4
+    for (size_t r = 0; r < ROWS; ++r)
+#pragma GCC unroll 2
+        for (size_t n = 0; n < N; ++n)
+            dots[r][n] = fill_int(-F::ZERO * (F::HALVES ? x_r[r * ldx].half[2 * BEGIN / FOURS] : sum_of(x_r[r * ldx])));
+#pragma GCC unroll 8
+    for (size_t i = BEGIN; i < END; ++i)
+#pragma GCC unroll 2
+        for (size_t n = 0; n < N; ++n) {
+            const Int weights = F::codes(words, g, first + n, i);
+#pragma GCC unroll 4
+            for (size_t r = 0; r < ROWS; ++r)
+                dots[r][n] = add_products<F::WIDE>(dots[r][n], weights, four(x_r[r * ldx], i));
+        }
+}
+
+// All of its inputs; each half with its small scale if the format has them.
 template <class F, size_t ROWS, size_t N>
-void add_rows(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* words, size_t first, size_t groups) {
+INLINE void multiply_group(Int (&dots)[ROWS][N], const Rounded* x_r, size_t ldx, const int32_t* words, size_t g,
+                           size_t first) {
+    if constexpr (!F::HALVES) return multiply_fours<F, 0, FOURS>(dots, x_r, ldx, words, g, first);
+    Int upper[ROWS][N];
+    multiply_fours<F, 0, FOURS / 2>(dots, x_r, ldx, words, g, first);
+    multiply_fours<F, FOURS / 2, FOURS>(upper, x_r, ldx, words, g, first);
+#pragma GCC unroll 2
+    for (size_t n = 0; n < N; ++n) {
+        const Int small[2] = {F::small(words, g, 0, first + n), F::small(words, g, 1, first + n)};
+#pragma GCC unroll 4
+        for (size_t r = 0; r < ROWS; ++r) dots[r][n] = dots[r][n] * small[0] + upper[r][n] * small[1];
+    }
+}
+
+template <class F, size_t ROWS, size_t N>
+void add_rows(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* words, size_t first, size_t blocks) {
     Vec y[ROWS][N];
 #pragma GCC unroll 4
     for (size_t r = 0; r < ROWS; ++r)
 #pragma GCC unroll 2
         for (size_t n = 0; n < N; ++n) y[r][n] = load(y_rp + r * PANEL + (first + n) * LANES);
-    for (size_t g = 0; g < groups; ++g, words += F::WORDS) {
-        Int dots[ROWS][N];
-#pragma GCC unroll 4
-        for (size_t r = 0; r < ROWS; ++r)
-#pragma GCC unroll 2
-            for (size_t n = 0; n < N; ++n) dots[r][n] = fill_int(-F::ZERO * x_rg[r * ldx + g].sum);
-#pragma GCC unroll 8
-        for (size_t i = 0; i < FOURS; ++i)
+    for (size_t b = 0; b < blocks; ++b, words += F::WORDS)
+        for (size_t g = 0; g < F::GROUPS; ++g, ++x_rg) {
+            if (F::GROUPS > 1)  // the same eighth of the next block: codes lie in several places of it, too many streams
+                for (size_t w = g * F::WORDS / F::GROUPS; w < (g + 1) * F::WORDS / F::GROUPS; w += 16)
+                    __builtin_prefetch(words + F::WORDS + w);
+            Int dots[ROWS][N];
+            multiply_group<F, ROWS, N>(dots, x_rg, ldx, words, g, first);
 #pragma GCC unroll 2
             for (size_t n = 0; n < N; ++n) {
-                const Int weights = F::codes(words, first + n, i);
+                const Vec scale = F::scale(words, g, first + n);
+                const Vec least = F::LEASTS ? F::least(words, g, first + n) : scale;
 #pragma GCC unroll 4
-                for (size_t r = 0; r < ROWS; ++r)
-                    dots[r][n] = add_products<F::WIDE>(dots[r][n], weights, four(x_rg[r * ldx + g], i));
-            }
-#pragma GCC unroll 2
-        for (size_t n = 0; n < N; ++n) {
-            const Vec scale = scales(words, first + n), least = scales(words + F::LEASTS * PANEL / 2, first + n);
-#pragma GCC unroll 4
-            for (size_t r = 0; r < ROWS; ++r) {
-                const Rounded& x = x_rg[r * ldx + g];
-                y[r][n] = y[r][n] + to_float(dots[r][n]) * (scale * fill(x.scale));
-                if (F::LEASTS) y[r][n] = y[r][n] + least * fill(x.scale * static_cast<float>(x.sum));
+                for (size_t r = 0; r < ROWS; ++r) {
+                    const Rounded& x = x_rg[r * ldx];
+                    y[r][n] = y[r][n] + to_float(dots[r][n]) * (scale * fill(x.scale));
+                    if (F::LEASTS) y[r][n] = y[r][n] + least * fill(x.scale * static_cast<float>(sum_of(x)));
+                }
             }
         }
-    }
 #pragma GCC unroll 4
     for (size_t r = 0; r < ROWS; ++r)
 #pragma GCC unroll 2
@@ -139,38 +133,39 @@ void add_rows(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* words
 constexpr size_t MOST = LANES == WIDTH ? 4 : 2;  // rows whose sums stay in registers
 
 template <class F, size_t ROWS>
-INLINE void tile(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* words, size_t R, size_t groups) {
+INLINE void tile(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* words, size_t R, size_t blocks) {
     if constexpr (ROWS > 1) {
-        if (R < ROWS) return tile<F, ROWS - 1>(y_rp, x_rg, ldx, words, R, groups);
+        if (R < ROWS) return tile<F, ROWS - 1>(y_rp, x_rg, ldx, words, R, blocks);
     }
-    if constexpr (ROWS == 1 || LANES == WIDTH) return add_rows<F, ROWS, VECS>(y_rp, x_rg, ldx, words, 0, groups);
-    for (size_t v = 0; v < VECS; ++v) add_rows<F, ROWS, 1>(y_rp, x_rg, ldx, words, v, groups);
+    if constexpr (ROWS == 1 || LANES == WIDTH) return add_rows<F, ROWS, VECS>(y_rp, x_rg, ldx, words, 0, blocks);
+    for (size_t v = 0; v < VECS; ++v) add_rows<F, ROWS, 1>(y_rp, x_rg, ldx, words, v, blocks);
 }
 
 template <class F>
 void multiply_format(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* panel, size_t R, size_t K) {
     // Groups of a panel that stay in the L1 cache while all rows use them: few of them if there are few rows, so that
     // the next ones are on their way meanwhile.
-    const size_t PART = R <= 16 ? 2 : 8;
+    const size_t part = F::GROUPS > 1 ? 1 : R <= 16 ? 2 : 8, blocks = K / (F::GROUPS * GROUP);
     for (size_t i = 0; i < R * PANEL; ++i) y_rp[i] = 0;
-    for (size_t g = 0; g < K / GROUP; g += PART) {
-        const size_t groups = K / GROUP - g < PART ? K / GROUP - g : PART;
+    for (size_t b = 0; b < blocks; b += part)
         for (size_t r = 0; r < R; r += MOST)
-            tile<F, MOST>(y_rp + r * PANEL, x_rg + r * ldx + g, ldx, panel + g * F::WORDS, R - r < MOST ? R - r : MOST,
-                          groups);
-    }
+            tile<F, MOST>(y_rp + r * PANEL, x_rg + r * ldx + b * F::GROUPS, ldx, panel + b * F::WORDS,
+                          R - r < MOST ? R - r : MOST, blocks - b < part ? blocks - b : part);
 }
 
 template <class F>
 void column_format(float* w_k, const int32_t* panel, size_t output, size_t K) {
     const size_t v = output / LANES, lane = output % LANES;
-    for (size_t k0 = 0; k0 < K; k0 += GROUP, panel += F::WORDS) {
+    for (size_t k0 = 0; k0 < K; k0 += GROUP) {
+        const size_t g = k0 / GROUP % F::GROUPS;
+        const int32_t* words = panel + k0 / GROUP / F::GROUPS * F::WORDS;
         float scale[LANES], least[LANES] = {};
-        store(scale, scales(panel, v));
-        if (F::LEASTS) store(least, scales(panel + PANEL / 2, v));
+        if (F::LEASTS) store(least, F::least(words, g, v));
         for (size_t i = 0; i < FOURS; ++i) {
+            const Vec whole = F::scale(words, g, v);
+            store(scale, F::HALVES ? whole * to_float(F::small(words, g, 2 * i / FOURS, v)) : whole);
             uint8_t codes[LANES][4];
-            const Int found = F::codes(panel, v, i);
+            const Int found = F::codes(words, g, v, i);
             __builtin_memcpy(codes, &found, sizeof codes);
             for (size_t b = 0; b < 4; ++b) {
                 const int32_t code = F::WIDE && !OFFSET ? static_cast<int8_t>(codes[lane][b]) : codes[lane][b] - F::ZERO;
@@ -201,7 +196,7 @@ void round_groups(Rounded* x_g, const float* x_k, size_t K) {
     const float shift = 12582912.0f;  // 1.5 · 2^23: adding it rounds to an integer, ties to even
     for (size_t k = 0; k < K; k += GROUP, ++x_g) {
         const Vec x[2] = {load(x_k + k), load(x_k + k + LANES)};
-        int32_t lane[LANES], most = 0, sum = 0;  // the bits of a float without its sign are in order, NaN above all
+        int32_t lane[LANES], most = 0;  // the bits of a float without its sign are in order, NaN above all
         const Int sizes = larger(bits(abs(x[0])), bits(abs(x[1])));
         __builtin_memcpy(lane, &sizes, sizeof lane);
         for (size_t i = 0; i < LANES; ++i) most = lane[i] > most ? lane[i] : most;
@@ -209,33 +204,39 @@ void round_groups(Rounded* x_g, const float* x_k, size_t K) {
         __builtin_memcpy(&largest, &most, sizeof largest);
         float inverse = 127 / largest;
         if (!(inverse <= __FLT_MAX__)) inverse = 0;  // of 0, of what is next to it, and of NaN
-        Int code[2];
         for (size_t h = 0; h < 2; ++h) {
-            code[h] = bits(x[h] * fill(inverse) + fill(shift)) - bits(fill(shift));
-            store_bytes(x_g->code + h * LANES, code[h]);
+            const Int code = bits(x[h] * fill(inverse) + fill(shift)) - bits(fill(shift));
+            store_bytes(x_g->code + h * LANES, code);
+            __builtin_memcpy(lane, &code, sizeof lane);
+            int32_t sum = 0;
+            for (size_t i = 0; i < LANES; ++i) sum += lane[i];
+            x_g->half[h] = static_cast<int16_t>(sum);
         }
-        const Int both = code[0] + code[1];
-        __builtin_memcpy(lane, &both, sizeof lane);
-        for (size_t i = 0; i < LANES; ++i) sum += lane[i];
         x_g->scale = largest / 127;
-        x_g->sum = sum;
+    }
+}
+
+// use(the format's struct), for the one that is asked for
+template <class Use>
+INLINE void with_format(Format format, Use use) {
+    switch (format) {
+        case Format::q8_0: return use(Q8_0<OFFSET>{});
+        case Format::q4_0: return use(Q4<Format::q4_0>{});
+        case Format::q4_1: return use(Q4<Format::q4_1>{});
+        case Format::q5_0: return use(Q5<Format::q5_0>{});
+        case Format::q5_1: return use(Q5<Format::q5_1>{});
+        case Format::q4_k: return use(K<Format::q4_k>{});
+        case Format::q5_k: return use(K<Format::q5_k>{});
+        default: return use(Q6_K{});
     }
 }
 
 void multiply(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* panel, Format format, size_t R, size_t K) {
-    switch (format) {
-        case Format::q8_0: return multiply_format<Q8_0>(y_rp, x_rg, ldx, panel, R, K);
-        case Format::q4_0: return multiply_format<Q4_0>(y_rp, x_rg, ldx, panel, R, K);
-        default: return multiply_format<Q4_1>(y_rp, x_rg, ldx, panel, R, K);
-    }
+    with_format(format, [&](auto f) { multiply_format<decltype(f)>(y_rp, x_rg, ldx, panel, R, K); });
 }
 
 void column(float* w_k, const int32_t* panel, Format format, size_t output, size_t K) {
-    switch (format) {
-        case Format::q8_0: return column_format<Q8_0>(w_k, panel, output, K);
-        case Format::q4_0: return column_format<Q4_0>(w_k, panel, output, K);
-        default: return column_format<Q4_1>(w_k, panel, output, K);
-    }
+    with_format(format, [&](auto f) { column_format<decltype(f)>(w_k, panel, output, K); });
 }
 
 }  // namespace

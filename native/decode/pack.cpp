@@ -54,16 +54,26 @@ void put_scale(uint32_t* words, uint32_t upper, size_t column) {  // the scale i
     pair = column < PANEL / 2 ? (pair & 0xFFFF0000) | upper >> 16 : (pair & 0xFFFF) | upper;
 }
 
-// A block of a file into its column of a panel's group, as words PANEL apart.
+// The fifth bits of 32 inputs, so that those of inputs 4 i to 4 i + 3 are bit i of the four bytes.
+uint32_t in_fours(uint32_t fifth) {
+    uint32_t found = 0;
+    for (size_t k = 0; k < GROUP; ++k) found |= (fifth >> k & 1) << (k % 4 * 8 + k / 4);
+    return found;
+}
+
+// A block of a file into its column of a panel's block, as words PANEL apart.
 void put_block(uint32_t* words, const uint8_t* block, Format format, size_t column) {
-    const size_t halves = block_halves(format);
+    const size_t halves = block_halves(format), rest = block_bytes(format) - 2 * halves;
+    const uint8_t* scales = format == Format::q6_k ? block + rest : block;
+    const uint8_t* codes = format == Format::q6_k ? block : block + 2 * halves;
     for (size_t i = 0; i < halves; ++i, words += PANEL / 2) {
         uint16_t half;
-        std::memcpy(&half, block + 2 * i, sizeof half);
+        std::memcpy(&half, scales + 2 * i, sizeof half);
         put_scale(words, static_cast<uint32_t>(half) << 16, column);
     }
     words += column;
-    for (size_t i = 2 * halves; i < block_bytes(format); i += 4, words += PANEL) std::memcpy(words, block + i, 4);
+    for (size_t i = 0; i < rest; i += 4) std::memcpy(words + i / 4 * PANEL, codes + i, 4);
+    if (format == Format::q5_0 || format == Format::q5_1) *words = in_fours(*words);
 }
 
 // As llama.cpp rounds: codes are found with the scale before that becomes an fp16.
@@ -135,24 +145,32 @@ bool put(uint32_t* words, const float* w_k, Format format, size_t column) {
             }
             return not_finite == 0;
         }
-        case Format::q8_0:
-        case Format::q4_0:
-        case Format::q4_1: return put_rounded_block(words, w_k, format, column);
+        case Format::fp16: {
+            bool finite = true;
+            for (size_t k = 0; k < GROUP; k += 2) {
+                const uint32_t pair = nearest_fp16(w_k[k]) | static_cast<uint32_t>(nearest_fp16(w_k[k + 1])) << 16;
+                finite = finite && (pair & 0x7C00) != 0x7C00 && (pair & 0x7C000000) != 0x7C000000;
+                words[k / 2 * PANEL + column] = pair;
+            }
+            return finite;
+        }
         case Format::int8: return put_integers(words, w_k, 8, column);
-        default: return put_integers(words, w_k, 4, column);
+        case Format::int4: return put_integers(words, w_k, 4, column);
+        default: return put_rounded_block(words, w_k, format, column);
     }
 }
 
-// group(words of a group of a panel, output among those given, group) for each of them, panels in parallel
-template <class Group>
-void for_groups(int32_t* words, Format format, size_t first, size_t outputs, size_t inputs, Group group) {
-    const size_t groups = (inputs + GROUP - 1) / GROUP, group_words = panel_words(format, GROUP), end = first + outputs;
-    const size_t begin = first / PANEL;
-    if (outputs) parallel_for((end + PANEL - 1) / PANEL - begin, [&](size_t block) {
-        const size_t panel = begin + block, low = std::max(first, panel * PANEL), high = std::min(end, (panel + 1) * PANEL);
-        uint32_t* at = reinterpret_cast<uint32_t*>(words) + panel * groups * group_words;
-        for (size_t g = 0; g < groups; ++g, at += group_words)
-            for (size_t output = low; output < high; ++output) group(at, output - first, g);
+// put(words of a block of a panel, output among those given, block) for each of them, panels in parallel. Formats
+// without blocks have groups.
+template <class Put>
+void for_blocks(int32_t* words, Format format, size_t first, size_t outputs, size_t inputs, Put put) {
+    const size_t size = block_inputs(format), blocks = (inputs + size - 1) / size, block_words = panel_words(format, size);
+    const size_t begin = first / PANEL, end = first + outputs;
+    if (outputs) parallel_for((end + PANEL - 1) / PANEL - begin, [&](size_t p) {
+        const size_t panel = begin + p, low = std::max(first, panel * PANEL), high = std::min(end, (panel + 1) * PANEL);
+        uint32_t* at = reinterpret_cast<uint32_t*>(words) + panel * blocks * block_words;
+        for (size_t b = 0; b < blocks; ++b, at += block_words)
+            for (size_t output = low; output < high; ++output) put(at, output - first, b);
     });
 }
 
@@ -160,7 +178,7 @@ void for_groups(int32_t* words, Format format, size_t first, size_t outputs, siz
 
 bool pack(int32_t* words, const float* weight_oi, Format format, size_t first, size_t outputs, size_t inputs) {
     std::atomic<bool> finite{true};
-    for_groups(words, format, first, outputs, inputs, [&](uint32_t* at, size_t output, size_t g) {
+    for_blocks(words, format, first, outputs, inputs, [&](uint32_t* at, size_t output, size_t g) {
         const float* w_k = weight_oi + output * inputs + g * GROUP;
         const size_t count = std::min(GROUP, inputs - g * GROUP);
         float padded_k[GROUP] = {};
@@ -172,8 +190,9 @@ bool pack(int32_t* words, const float* weight_oi, Format format, size_t first, s
 }
 
 void pack_blocks(int32_t* words, const uint8_t* blocks, Format format, size_t first, size_t outputs, size_t inputs) {
-    for_groups(words, format, first, outputs, inputs, [&](uint32_t* at, size_t output, size_t g) {
-        put_block(at, blocks + (output * (inputs / GROUP) + g) * block_bytes(format), format, (first + output) % PANEL);
+    const size_t count = inputs / block_inputs(format);
+    for_blocks(words, format, first, outputs, inputs, [&](uint32_t* at, size_t output, size_t b) {
+        put_block(at, blocks + (output * count + b) * block_bytes(format), format, (first + output) % PANEL);
     });
 }
 

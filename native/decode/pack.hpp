@@ -9,14 +9,11 @@
 namespace chainrule {
 
 // Outputs `first` to `first + outputs` of a matrix, weight_oi (outputs, inputs), into its panels; other outputs stay as
-// they are. Inputs up to whole groups are 0. False if a weight is not finite and the format cannot hold it.
+// they are. Inputs up to whole groups are 0. False if a weight is not finite and the format cannot hold it. Formats from
+// q5_0 on are those of files alone.
 bool pack(int32_t* words, const float* weight_oi, Format format, size_t first, size_t outputs, size_t inputs);
 
 // The same of a matrix that is in blocks already, a row of whole blocks for each output: their bytes stay as they are.
 void pack_blocks(int32_t* words, const uint8_t* blocks, Format format, size_t first, size_t outputs, size_t inputs);
-constexpr size_t block_halves(Format format) { return format == Format::q4_1 ? 2 : 1; }  // scale, and least
-constexpr size_t block_bytes(Format format) {
-    return 2 * block_halves(format) + (format == Format::q8_0 ? GROUP : GROUP / 2);
-}
 
 }  // namespace chainrule

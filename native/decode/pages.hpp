@@ -31,6 +31,7 @@ public:
     size_t add_layer(size_t heads, size_t D);
 
     const Page* of(size_t sequence) const { return tables_[sequence].pages.data(); }
+    const std::vector<size_t>& numbers(size_t sequence) const { return tables_[sequence].numbers; }  // of its pages
     size_t sequences() const { return tables_.size(); }
     void grow(size_t sequences) { tables_.resize(sequences); }
 

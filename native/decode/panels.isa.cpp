@@ -1,5 +1,6 @@
 #include "decode/panels.hpp"
 
+#include "decode/halves.hpp"
 #include "gemm/tile.hpp"
 
 namespace chainrule::CHAINRULE_ISA {
@@ -19,11 +20,11 @@ struct Fp32 {
     }
 };
 
-INLINE Vec lower_bf16(Int pair) { return from_bits(shift_left(pair, 16)); }
-INLINE Vec upper_bf16(Int pair) { return from_bits(pair & fill_int(static_cast<int32_t>(0xffff0000))); }
-
-struct Bf16 {
-    static constexpr size_t WORDS = panel_words(Format::bf16, GROUP);
+template <Format format>
+struct Halves {  // bf16 or fp16
+    static constexpr size_t WORDS = panel_words(format, GROUP);
+    static INLINE Vec lower(Int pair) { return format == Format::bf16 ? lower_bf16(pair) : lower_fp16(pair); }
+    static INLINE Vec upper(Int pair) { return format == Format::bf16 ? upper_bf16(pair) : upper_fp16(pair); }
 
     template <class Use>
     static INLINE void unpack(const int32_t* words, Use use) {
@@ -32,9 +33,9 @@ struct Bf16 {
 #pragma GCC unroll 2
             for (size_t v = 0; v < VECS; ++v) pair[v] = load_int(words + k / 2 * PANEL + v * LANES);
 #pragma GCC unroll 2
-            for (size_t v = 0; v < VECS; ++v) use(k, v, lower_bf16(pair[v]));
+            for (size_t v = 0; v < VECS; ++v) use(k, v, lower(pair[v]));
 #pragma GCC unroll 2
-            for (size_t v = 0; v < VECS; ++v) use(k + 1, v, upper_bf16(pair[v]));
+            for (size_t v = 0; v < VECS; ++v) use(k + 1, v, upper(pair[v]));
         }
     }
 };
@@ -151,7 +152,8 @@ void multiply_panel(float* y_rp, const float* x_rk, size_t ldx, const int32_t* p
                     size_t K) {
     switch (format) {
         case Format::fp32: return multiply_format<Fp32>(y_rp, x_rk, ldx, panel, R, K);
-        case Format::bf16: return multiply_format<Bf16>(y_rp, x_rk, ldx, panel, R, K);
+        case Format::bf16: return multiply_format<Halves<Format::bf16>>(y_rp, x_rk, ldx, panel, R, K);
+        case Format::fp16: return multiply_format<Halves<Format::fp16>>(y_rp, x_rk, ldx, panel, R, K);
         case Format::int8: return multiply_format<Integers<8>>(y_rp, x_rk, ldx, panel, R, K);
         default: return multiply_format<Integers<4>>(y_rp, x_rk, ldx, panel, R, K);
     }
@@ -160,7 +162,8 @@ void multiply_panel(float* y_rp, const float* x_rk, size_t ldx, const int32_t* p
 void column(float* w_k, const int32_t* panel, Format format, size_t output, size_t K) {
     switch (format) {
         case Format::fp32: return column_format<Fp32>(w_k, panel, output, K);
-        case Format::bf16: return column_format<Bf16>(w_k, panel, output, K);
+        case Format::bf16: return column_format<Halves<Format::bf16>>(w_k, panel, output, K);
+        case Format::fp16: return column_format<Halves<Format::fp16>>(w_k, panel, output, K);
         case Format::int8: return column_format<Integers<8>>(w_k, panel, output, K);
         default: return column_format<Integers<4>>(w_k, panel, output, K);
     }

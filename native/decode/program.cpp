@@ -45,17 +45,18 @@ void Program::rmsnorm(size_t out, size_t in, const float* gamma, float eps) {
     steps_.push_back(steps::rmsnorm(last_, at(out), at(in), gamma, eps));
 }
 
-void Program::linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add) {
-    multiply(steps_, last_, at(out), at(in), weights, bias, activation, add);
+void Program::linear(size_t out, size_t offset, size_t in, Weights weights, const float* bias, Activation activation,
+                     bool add) {
+    multiply(steps_, last_, at(out), offset, at(in), weights, bias, activation, add);
 }
 
-void Program::multiply(Steps& steps, bool last, Buffer& out, Buffer& in, Weights weights, const float* bias,
-                       Activation activation, bool add) {
+void Program::multiply(Steps& steps, bool last, Buffer& out, size_t offset, Buffer& in, Weights weights,
+                       const float* bias, Activation activation, bool add) {
     if (in_blocks(weights.format)) {
         in.keep_rounded();
         steps.push_back(steps::round(last, in));
     }
-    steps.push_back(steps::linear(last, out, in, weights, bias, activation, add));
+    steps.push_back(steps::linear(last, out, offset, in, weights, bias, activation, add));
     scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
@@ -77,7 +78,7 @@ void Program::cross_attention(size_t out, size_t q, size_t heads, float scale, W
     }
     source_caches_.push_back(std::make_unique<KVCache>(source_pages_, heads, D));
     const KVCache& caches = *source_caches_.back();
-    multiply(reading_, false, *keys_values_, *memory_, weights, bias, Activation::none, false);
+    multiply(reading_, false, *keys_values_, 0, *memory_, weights, bias, Activation::none, false);
     const steps::Heads both{*keys_values_, 0, heads, D, caches};
     reading_.push_back(steps::remember(both, nullptr, nullptr));
     steps_.push_back(steps::attend({at(q), heads, heads, D, caches}, at(out), {scale}, true));

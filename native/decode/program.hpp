@@ -142,7 +142,8 @@ public:
     void embedding(size_t out, Weights table, float scale, const float* position_tc, const float* prompt_pc);
     void layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps);
     void rmsnorm(size_t out, size_t in, const float* gamma, float eps);
-    void linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add);
+    // The outputs of `out` from `offset` on, which is a whole number of panels.
+    void linear(size_t out, size_t offset, size_t in, Weights weights, const float* bias, Activation activation, bool add);
     void attention(size_t out, size_t qkv, const Attention& attention);
     // Attention to the source of each sequence, whose keys and values, side by side, are a matmul with `weights`.
     void cross_attention(size_t out, size_t q, size_t heads, float scale, Weights weights, const float* bias);
@@ -170,7 +171,7 @@ private:
     Buffer& at(size_t buffer) const { return *buffers_.at(buffer); }
 
     using Steps = std::vector<Step>;
-    void multiply(Steps& steps, bool last, Buffer& out, Buffer& in, Weights weights, const float* bias,
+    void multiply(Steps& steps, bool last, Buffer& out, size_t offset, Buffer& in, Weights weights, const float* bias,
                   Activation activation, bool add);
     void walk(const Steps& steps, const Batch& batch) const;
     size_t cached(size_t count) const { return count ? longest_prefix_ + count : 0; }  // positions of a cache

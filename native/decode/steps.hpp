@@ -117,8 +117,9 @@ inline auto round(bool last, Buffer& in) {
     });
 }
 
-inline Step linear(bool last, Buffer& out, Buffer& in, Weights weights, const float* bias, Activation activation,
-                   bool add) {
+// Outputs of `out` from `offset` on, which is a whole number of panels
+inline Step linear(bool last, Buffer& out, size_t offset, Buffer& in, Weights weights, const float* bias,
+                   Activation activation, bool add) {
     const size_t group = std::max<size_t>(1, BLOCK_BYTES / (4 * panel_words(weights.format, weights.K())));  // panels
     const size_t groups = blocks_of(weights.panels(), group);
     auto blocks = [=](const Batch& batch) { return groups * blocks_of(batch.rows(last), MATMUL_ROWS); };
@@ -133,7 +134,7 @@ inline Step linear(bool last, Buffer& out, Buffer& in, Weights weights, const fl
             else
                 panels().multiply(product_rp, in.row(first), in.stride, weights.panel(p), weights.format, R,
                                   weights.K());
-            decode().finish(out.row(first) + p * PANEL, out.stride, product_rp, bias ? bias + p * PANEL : nullptr,
+            decode().finish(out.row(first) + offset + p * PANEL, out.stride, product_rp, bias ? bias + p * PANEL : nullptr,
                             activation, add, R);
         }
     };

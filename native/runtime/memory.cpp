@@ -5,6 +5,9 @@
 #include <new>
 
 #include "runtime/allocator.hpp"
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace chainrule {
 namespace {
@@ -33,6 +36,9 @@ size_t held_bytes() {
 
 void give_back() {
     allocator().give_back();
+#if defined(__GLIBC__)
+    malloc_trim(0);  // what others have freed: the C library keeps it otherwise
+#endif
 }
 
 Scratch::Scratch(size_t floats) : data_(static_cast<float*>(allocate(floats * sizeof(float)))) {

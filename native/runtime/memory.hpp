@@ -9,7 +9,7 @@ namespace chainrule {
 void* allocate(size_t bytes);  // null if the system refuses
 void release(void* memory);
 size_t held_bytes();           // obtained from the system: in use and free
-void give_back();              // return the free blocks to the system
+void give_back();              // return the free blocks to the system, and what malloc holds
 
 // Scratch memory of floats for one call.
 class Scratch {

@@ -109,7 +109,7 @@ def test_formats_of_weights_are_an_option(model: GPT) -> None:
         tokens = generate(model, [1, 2], 9, seed=3, weights=weights)
         assert tokens.tolist() == list(stream(model, [1, 2], 9, seed=3, weights=weights))
         assert len(list(write(model, tokenizer, "a", 3, weights=weights))) == 3
-    with pytest.raises(ConfigError, match=r"'int3'.*fp32, bf16, int8, int4"):
+    with pytest.raises(ConfigError, match=r"'int3'.*fp32, bf16, fp16, int8, int4"):
         stream(model, [1], 3, weights="int3")
 
 

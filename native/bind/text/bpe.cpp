@@ -57,6 +57,7 @@ std::vector<Merge> checked_merges(const Table& merges, size_t vocab_size) {
     if (merges.shape(1) != 4) throw std::invalid_argument("merges must have four columns");
     const int32_t size = static_cast<int32_t>(vocab_size);
     std::vector<Merge> rows;
+    rows.reserve(merges.shape(0));
     for (size_t i = 0; i < merges.shape(0); ++i) {
         const int32_t* m = merges.data() + 4 * i;
         for (int column = 0; column < 3; ++column)

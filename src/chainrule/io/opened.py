@@ -110,7 +110,7 @@ def _read_blocks(name: str, array: Lazy) -> Matrix | None:
     """The bytes of its blocks, (rows, bytes), in the mapped file: it leaves memory when they do"""
     if (found := array.blocks()) is None:
         return None
-    for half in set(found.dtype.names or ()) - {"q"}:
+    for half in {"scale", "least"} & set(found.dtype.names or ()):
         finite(name, found[half].astype(FLOAT32), "scales")
     found = found.view(np.uint8).view()
     weakref.finalize(found, let_go).atexit = False

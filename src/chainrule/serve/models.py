@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from chainrule import native
 from chainrule.errors import ConfigError, kind_of
 from chainrule.generate.chat import stopping
 from chainrule.generate.engine.weights import check_format
@@ -230,4 +231,7 @@ def load_models(
         model, tokenizer, _ = open_model(each.path, to_decode=True)
         sizes: dict[str, Any] = {"slots": slots, "queue": queue, "cache_memory": cache_memory, "cache": cache}
         found.append(Served(each.name, model, tokenizer, weights=weights, draft=small, **sizes))
+        tokenizer.decode([])  # makes what it decodes with, which the first request would wait for
+    if native.available():
+        native.kernels().give_back()  # what was in use while files were read and weights packed
     return Models(found)

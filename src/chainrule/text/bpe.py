@@ -65,10 +65,9 @@ class BPETokenizer(Tokenizer):
         self.special_tokens = dict(special_tokens or {})
         self.whole_words = whole_words or merges is None
         self.ranked = merges is None
-        self.ids = dict(tokens)
-        self.tokens = _by_id(self.ids, self.special_tokens)
-        self.merges = self._rank_merges() if merges is None else self._numbered(merges)
-        self.missing_bytes = frozenset(range(256)) - {token[0] for token in self.ids if len(token) == 1}
+        self.tokens = _by_id(tokens, self.special_tokens)
+        self.merges = self._rank_merges() if merges is None else self._numbered(merges, tokens)
+        self.missing_bytes = frozenset(range(256)) - {token[0] for token in tokens if len(token) == 1}
 
     @classmethod
     def train(
@@ -116,6 +115,12 @@ class BPETokenizer(Tokenizer):
         special = {name: len(tokens) + i for i, name in enumerate(special_tokens)}
         ids = {token: id for id, token in enumerate(tokens)}
         return cls(ids, merges.tolist(), pattern=pattern, special_tokens=special)
+
+    @cached_property
+    def ids(self) -> dict[bytes, int]:
+        """Of each token that is not special; made when it is asked for, since the extension needs none of it."""
+        special = set(self.special_tokens.values())
+        return {token: id for id, token in enumerate(self.tokens) if token and id not in special}
 
     @property
     def vocab_size(self) -> int:
@@ -214,10 +219,10 @@ class BPETokenizer(Tokenizer):
                 raise
             raise FormatError(f"tokenizer: not a description of a BPE tokenizer ({error!r})") from None
 
-    def _numbered(self, merges: Iterable[tuple[int, int]]) -> npt.NDArray[np.int32]:
+    def _numbered(self, merges: Iterable[tuple[int, int]], ids: Mapping[bytes, int]) -> npt.NDArray[np.int32]:
         """(m, 4): left, right, merged, priority"""
         merges = list(merges)
-        if (found := self._merged(merges)) is not None:
+        if (found := self._merged(merges, ids)) is not None:
             return found
         rows = []
         for priority, (left, right) in enumerate(merges):
@@ -225,7 +230,7 @@ class BPETokenizer(Tokenizer):
                 self.tokens[id] if type(id) is int and 0 <= id < len(self.tokens) else b""
                 for id in (left, right)
             ]
-            merged = self.ids.get(b"".join(both))
+            merged = ids.get(b"".join(both))
             if merged is None or not all(both):
                 what = " + ".join(map(repr, both))
                 raise FormatError(
@@ -234,9 +239,11 @@ class BPETokenizer(Tokenizer):
             rows.append((left, right, merged, priority))
         return np.array(rows, np.int32).reshape(-1, 4)
 
-    def _merged(self, merges: list[tuple[int, int]]) -> npt.NDArray[np.int32] | None:
+    def _merged(
+        self, merges: list[tuple[int, int]], ids: Mapping[bytes, int]
+    ) -> npt.NDArray[np.int32] | None:
         """The same at once; None if one of them may be wrong."""
-        tokens, ids = self.tokens, self.ids
+        tokens = self.tokens
         with suppress(KeyError, IndexError, TypeError, ValueError):
             merged = [ids[tokens[left] + tokens[right]] for left, right in merges]
             integers = set(map(type, chain.from_iterable(merges))) <= {int}

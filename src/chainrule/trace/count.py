@@ -38,6 +38,7 @@ MOMENTS = 2  # numbers that AdamW keeps per parameter
 BITS: dict[WeightFormat, float] = {
     "fp32": 32.0,
     "bf16": 16.0,
+    "fp16": 16.0,
     "int8": 8.5,
     "int4": 4.5,
     "q8_0": 8.5,

@@ -293,7 +293,7 @@ def test_additions_to_a_model_decode_as_they_are(name: str, change: Any, weights
 @pytest.mark.parametrize(
     ("error", "message", "options"),
     [
-        (ConfigError, "'fp8' .*fp32, bf16, int8, int4", {"weights": "fp8"}),
+        (ConfigError, "'fp8' .*fp32, bf16, fp16, int8, int4", {"weights": "fp8"}),
         (ConfigError, "batch is 0", {"batch": 0}),
     ],
 )

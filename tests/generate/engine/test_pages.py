@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,23 @@ def test_pages_are_taken_as_a_text_grows_and_given_back() -> None:
     decoder.reset()
     assert decoder.pages[:2] == (0, 5)
     assert Decoder(MODEL).pages.free is None
+
+
+def test_texts_that_grow_side_by_side_have_pages_that_follow_each_other() -> None:
+    """Page by page in turn: without care the pages of four texts would alternate, and none follow another."""
+    texts, count = 4, 16
+    engine = Plan(Llama(replace(CONFIG, block_size=count * PAGE))).open(texts)
+    logits, row = np.empty((texts, 50), np.float32), np.arange(texts)
+    for page in range(count):
+        tokens = np.tile(IDS[:PAGE], texts).astype(np.int32)
+        engine.run(logits, tokens, row, np.full(texts, PAGE), np.full(texts, page * PAGE))
+    numbers = [engine.page_numbers(text) for text in range(texts)]  # type: ignore[attr-defined]
+    assert len({page for text in numbers for page in text}) == texts * count
+    for text in numbers:
+        assert (np.diff(text) == 1).sum() >= count // 2, numbers
+        assert (np.diff(text[-4:]) == 1).all(), "more pages, longer runs"
+    with pytest.raises(ValueError, match="no such sequence"):
+        engine.page_numbers(texts)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("length", [1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 2 * PAGE + 31])

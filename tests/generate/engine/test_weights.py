@@ -41,6 +41,10 @@ def reference(weight: Floats, name: str) -> Words:
         return columns(weight.view(np.int32))
     if name == "bf16":
         return columns(join(to_bf16(weight).reshape(N, K // 2, 2), 16))
+    if name == "fp16":
+        with np.errstate(over="ignore"):
+            halves = weight.astype(np.float16).view(np.uint16)
+        return columns(join(halves.reshape(N, K // 2, 2), 16))
     if name in BLOCKS:
         return in_panels(
             np.frombuffer(block_format(name).encode(weight), block_format(name).dtype).reshape(N, -1)
@@ -84,7 +88,9 @@ def matrix(rows: int, inputs: int, seed: int = 0, name: str = "int8") -> Floats:
     weight = rng.normal(size=(rows, inputs)) * 10.0 ** rng.integers(-8, 4, size=(rows, 1))
     weight[::5] = np.rint(4 * weight[::5])
     weight[1::7] = 0
-    highest = {"q8_0": -127 * 65504, "q4_0": -8 * 65504, "q4_1": -65504}.get(name, -1e38)
+    if name == "fp16":
+        weight = np.clip(weight, -65504, 65504)
+    highest = {"fp16": -65504, "q8_0": -127 * 65504, "q4_0": -8 * 65504, "q4_1": -65504}.get(name, -1e38)
     weight[2::9] = rng.choice([-3.5, 3.5, 0.25, 1e-40, highest], size=weight[2::9].shape)
     return weight.astype(np.float32)
 

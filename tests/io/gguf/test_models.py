@@ -6,6 +6,7 @@ import struct
 import time
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 import chainrule as cr
 from chainrule import native
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError, FormatError
+from chainrule.generate.engine.memory import footprint
 from chainrule.io import gguf, load
-from chainrule.io.gguf import file
+from chainrule.io.gguf import blocks, file
 from chainrule.io.gguf.blocks import F32, Q4_0, Q4_1, Q8_0, Format
 from chainrule.io.gguf.models import FORMATS, open_file
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfig, make
@@ -309,6 +311,58 @@ def test_blocks_reach_a_decoder_as_they_are(
     assert np.abs(kept - exact).max() < 0.1 * exact.std()
     if native.available():  # rounded again they are others
         assert np.abs(cr.generate.Decoder(load(path)[0], name).prefill(ids) - kept).max() > 0
+
+
+MIXES = {  # as llama.cpp chooses formats for Q4_K_M; and the others
+    "Q4_K_M": {"attn_v": "Q6_K", "ffn_down": "Q6_K", "token_embd": "Q6_K", "": "Q4_K"},
+    "Q5_K and Q5_0": {"attn": "Q5_K", "ffn_up": "Q5_0", "token_embd": "Q5_0", "": "Q5_1"},
+    "F16": {"attn_k": "BF16", "": "F16"},
+}
+
+
+@pytest.mark.skipif(not native.available(), reason="the extension was not built")
+@pytest.mark.parametrize("mix", MIXES)
+def test_matrices_of_several_formats_reach_a_decoder_as_they_are(
+    mix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where queries, keys and values, which are one matrix for us, are not of one format."""
+    rng, by_name = np.random.default_rng(0), {format.name: format for format in blocks.FORMATS.values()}
+
+    def any_blocks(format: Format, rows: np.ndarray) -> np.ndarray:
+        if format.name == "BF16":
+            return (rows.view(np.uint32) >> 16).astype(np.uint16)
+        if format.block == 1:
+            return rows.astype(format.dtype)
+        found = rng.integers(256, size=(len(rows), format.dtype.itemsize), dtype=np.uint8).view(format.dtype)[
+            :, 0
+        ]
+        small = 30 if "small" in (format.dtype.names or ()) else 1
+        for half in {"scale", "least"} & set(format.dtype.names or ()):
+            found[half] = rng.normal(size=len(rows)) / (500 * small)
+        return found
+
+    def written(path: Path, metadata: Any, arrays: Any) -> None:
+        chosen = {}
+        for name, (_, array) in arrays.items():
+            format = by_name[next(MIXES[mix][part] for part in MIXES[mix] if part in name)]
+            chosen[name] = (
+                replace(format, pack=partial(any_blocks, format)) if array.ndim == 2 else F32,
+                array,
+            )
+        write(path, metadata, chosen)
+
+    write, path = file.write, tmp_path / "x.gguf"
+    monkeypatch.setattr(file, "write", written)
+    gguf.write(Llama(LlamaConfig(2, 4, 2, 256, 512, 32, 11)), CHARS, path)
+    model: Any = open_file(path).to_decode()
+    ids = [1, 2, 3, 4, 5]
+    exact = cr.generate.Decoder(load(path)[0]).prefill(ids)
+    found = cr.generate.Decoder(model, "stored").prefill(ids)
+    assert np.abs(found - exact).max() < (0.1 if mix != "F16" else 1e-4) * exact.std()
+    matrices = [tensor for tensor in file.read(path)[1].values() if tensor.ndim == 2]
+    table = 32 * len(matrices[0].content) // 11 - len(matrices[0].content)  # up to a whole panel of tokens
+    vectors = 4 * (5 * 256 + 2 * 32 * 32)  # gains, and angles of each position
+    assert footprint(model, "stored").weights == sum(len(m.content) for m in matrices) + table + vectors
 
 
 def test_blocks_with_a_scale_that_is_not_finite_are_refused(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ class Command:
     """Text at the beginning of the conversation: what the model is told to be."""
     sampling: Sampling = field(default_factory=Sampling)
     weights: Weights = "stored"
-    """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
+    """Format of the weights; stored: as a GGUF file has them, all else in fp32
     (docs/understand/inference.md). GPT and Llama only."""
     cache: CacheFormat = "fp32"
     """Format of the keys and values that a transformer remembers of each token."""

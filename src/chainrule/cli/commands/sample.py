@@ -59,8 +59,8 @@ class Command:
     length_penalty: float = 0.6
     """With --beam: 0 compares texts by log-probability, which favors short ones; higher values favor longer texts."""
     weights: Weights = "stored"
-    """Format of the weights: fewer bits take less memory and time, and lose a little accuracy. stored: as the file has
-    them if that is Q8_0, Q4_0, Q4_1 or BF16 of GGUF, all else in fp32. For models that read token by token; see
+    """Format of the weights: fewer bits take less memory and time, and lose a little accuracy. stored: as a
+    GGUF file has them, all else in fp32. For models that read token by token; see
     docs/understand/inference.md."""
     cache: CacheFormat = "fp32"
     """Format of the keys and values that a transformer remembers of each token: bf16 takes half the memory, int8

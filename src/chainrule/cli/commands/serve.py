@@ -46,7 +46,7 @@ class Command:
     queue: int = 64
     """Texts that wait for a slot; beyond, clients are told to try again later."""
     weights: Weights = "stored"
-    """Format of the weights; stored: GGUF's Q8_0, Q4_0, Q4_1 and BF16 as they are, all else in fp32
+    """Format of the weights; stored: as a GGUF file has them, all else in fp32
     (docs/understand/inference.md)."""
     cache: CacheFormat = "fp32"
     """Format of the keys and values that a transformer remembers of each token: bf16 takes half the memory, int8

@@ -1,6 +1,6 @@
 """The memory that decoding takes, by formula: of weights in a format, and of what is remembered of each token.
 
-matrix (out, in)    ⌈out / 32⌉ · 32 · ⌈in / 32⌉ · 32 · bits / 8        bits 32, 16, 8.5, 5 or 4.5
+matrix (out, in)    ⌈out / 32⌉ · 32 · ⌈in / 32⌉ · 32 · bits / 8        bits 32, 16, 8.5, 5, 4.5 …
 cache of a token    4 · heads · (D + ⌈D / 32⌉ · 32) in each layer      keys and values of its key/value heads; in bf16
                     half of it, in int8 a quarter and 4 · heads · (1 + ⌈D / 32⌉) for scales
 
@@ -15,10 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.generate.engine.plan import decoder_graph, is_limited
-from chainrule.generate.engine.weights import PANEL, check_cache, check_format, format_of, panel_words
+from chainrule.generate.engine.weights import (
+    PANEL,
+    by_format,
+    check_cache,
+    check_format,
+    format_of,
+    panel_words,
+)
 from chainrule.models import Model
 from chainrule.trace.lower import lower
-from chainrule.trace.terms import Instruction, Unsupported
+from chainrule.trace.terms import Instruction, Unsupported, Weight
 
 PAGE = 64  # tokens of a page of the cache, as in native/decode/decode.hpp
 
@@ -78,12 +85,18 @@ def _matrices(program: list[Instruction], weights: str) -> dict[tuple[int, ...],
     found = {}
     for step in program:
         for matrix in (step.arguments[name] for name in ("table", "weight") if name in step.arguments):
-            rows = (
-                [matrix.shape[0]] if not _is_gru(step) else [2 * matrix.shape[0] // 3, matrix.shape[0] // 3]
+            found[matrix.key] = sum(
+                matrix_bytes((rows, matrix.shape[1]), format) for format, rows in _rows(step, matrix, weights)
             )
-            format = format_of(matrix.parts, weights)
-            found[matrix.key] = sum(matrix_bytes((n, matrix.shape[1]), format) for n in rows)
     return found
+
+
+def _rows(step: Instruction, matrix: Weight, weights: str) -> list[tuple[str, int]]:
+    """What is packed alone: its format and its rows"""
+    if step.name == "linear":
+        return [(format, sum(map(len, run))) for format, run in by_format(matrix.parts, weights)]
+    format, rows = format_of(matrix.parts, weights), matrix.shape[0]
+    return [(format, 2 * rows // 3), (format, rows // 3)] if _is_gru(step) else [(format, rows)]
 
 
 def _is_gru(step: Instruction) -> bool:

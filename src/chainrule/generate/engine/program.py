@@ -11,7 +11,7 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
-from chainrule.generate.engine.weights import CACHES, FORMATS, Floats, Words, format_of, pack, pad
+from chainrule.generate.engine.weights import CACHES, CODES, Floats, Words, by_format, format_of, pack, pad
 from chainrule.trace.terms import Instruction, Register, Weight
 
 ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/decode/decode.hpp
@@ -59,12 +59,13 @@ class Compiler:
         out, made = self.buffers.take(i, step)
         if made:
             self.calls.append(("buffer", (step.out.width,)))
-        arguments = getattr(self, f"_{step.name}", lambda: ())(**step.arguments)
         if step.name == "linear":
-            arguments = (*arguments, base == out)
-        elif step.name == "add":
-            reads = [base, *reads]
-        self.calls.append((step.name, (out, *reads, *arguments)))
+            self._linear(out, *reads, add=base == out, **step.arguments)
+        else:
+            arguments = getattr(self, f"_{step.name}", lambda: ())(**step.arguments)
+            self.calls.append(
+                (step.name, (out, *((base,) if step.name == "add" else ()), *reads, *arguments))
+            )
         if step.name == "linear" and base not in (None, out):  # the base is needed again: it stays as it is
             self.calls.append(("add", (out, base, out)))
 
@@ -80,8 +81,18 @@ class Compiler:
     def _rmsnorm(self, gamma: Array, eps: float) -> tuple[Any, ...]:
         return gamma.astype(np.float32), eps
 
-    def _linear(self, weight: Weight, bias: Array | None, activation: str | None) -> tuple[Any, ...]:
-        return *self._words(weight), _padded(bias), ACTIVATIONS.index(activation)
+    def _linear(
+        self, out: int, x: int, weight: Weight, bias: Array | None, activation: str | None, *, add: bool
+    ) -> None:
+        """A call for each run of matrices of one format"""
+        first = 0
+        for _, parts in by_format(weight.parts, self.weights):
+            run = weight if len(parts) == len(weight.parts) else Weight(tuple(parts))
+            end = first + run.shape[0]
+            some = None if bias is None else _padded(bias[first:end])
+            arguments = (*self._words(run), some, ACTIVATIONS.index(activation), add, first, run.shape[0])
+            self.calls.append(("linear", (out, x, *arguments)))
+            first = end
 
     def _attention(
         self,
@@ -131,7 +142,7 @@ class Compiler:
         if matrix.key not in self.packed:
             self.alive.append(matrix)
             format = format_of(matrix.parts, self.weights)
-            self.packed[matrix.key] = pack(matrix.parts, format), FORMATS.index(format)
+            self.packed[matrix.key] = pack(matrix.parts, format), CODES[format]
         return self.packed[matrix.key]
 
     def _turns(self, frequency: Array) -> tuple[Floats, Floats]:

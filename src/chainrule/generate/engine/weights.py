@@ -2,12 +2,14 @@
 
     fp32   as it is
     bf16   the upper 16 bits of the float32, rounded to nearest, ties to even
+    fp16   the nearest half, ties to even; up to 65,504
     int8   groups of 32 inputs share a scale; weight = (code - 128) · scale, codes 1 to 255         8.5 bits
     int4   the same with weight = (code - 8) · scale, codes 0 to 15                                   4.5 bits
     q8_0   blocks of GGUF (io/gguf/blocks.py): weight = code · scale, codes -127 to 127             8.5 bits
     q4_0   the same with weight = (code - 8) · scale, codes 0 to 15                                   4.5 bits
     q4_1   the same with weight = code · scale + least                                                5 bits
 
+What a GGUF file has in q5_0, q5_1, q4_k, q5_k or q6_k stays so, block by block; nothing is rounded to these.
 Scales of int8 and int4 are bf16. The product of a code and a scale is exact in float32, so these formats are only a way
 to store numbers: a model in int8 computes exactly what a float32 model with its rounded weights computes. Scales of
 blocks are fp16, and with them the extension multiplies integers: it rounds what enters a matmul to 8 bits, with a scale
@@ -17,6 +19,7 @@ for each 32 numbers. NumPy rounds the weights alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
@@ -36,10 +39,13 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float32]
 Words: TypeAlias = npt.NDArray[np.int32]
 
-FORMATS = get_args(WeightFormat)  # as in native/decode/panels.hpp
-BLOCKS = ("q8_0", "q4_0", "q4_1")  # those of GGUF
+FORMATS = get_args(WeightFormat)
+FILE_FORMATS = ("q5_0", "q5_1", "q4_k", "q5_k", "q6_k")  # of matrices that a file has so, never rounded to
+CODES = {name: code for code, name in enumerate((*FORMATS, *FILE_FORMATS))}  # as in native/decode/panels.hpp
+BLOCKS = ("q8_0", "q4_0", "q4_1")  # those of GGUF that weights are rounded to
 CACHES = get_args(CacheFormat)  # formats of a KV cache, as in native/decode/decode.hpp
 STORED = "stored"  # each matrix in the format that has its numbers as its file has them
+BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "int8": 8, "int4": 4}  # of a code
 PANEL = GROUP = 32  # as in native/decode/panels.hpp
 
 
@@ -65,10 +71,23 @@ def format_of(parts: Sequence[Param | Array], name: str) -> str:
     return (found.pop() if len(found) == 1 else None) or "fp32"
 
 
+def by_format(parts: Sequence[Param | Array], name: str) -> list[tuple[str, list[Param | Array]]]:
+    """Matrices one above the other -> runs of them that share a format, each of whole panels but for the last
+
+    A file may have the values of an attention in more bits than its queries and keys. If a run ends inside a panel, all
+    are one in fp32.
+    """
+    runs = [(format, list(run)) for format, run in groupby(parts, lambda part: format_of((part,), name))]
+    whole = all(sum(map(len, run)) % PANEL == 0 for _, run in runs[:-1])
+    return runs if whole else [("fp32", list(parts))]
+
+
 def rounded(weight: Floats, name: str) -> Floats:
     """weight (out, in) -> the float32 numbers that the format keeps of it"""
     if name == "fp32":
         return weight
+    if name == "fp16":
+        return weight.astype(np.float16).astype(np.float32)
     if name == "bf16":
         return from_bf16(to_bf16(weight))
     padded = pad(weight)
@@ -94,12 +113,16 @@ def pack(parts: Sequence[Param | Array], name: str) -> Words:
     They are read one at a time, so that a model need not be in memory to be packed. What is stored in blocks of this
     format goes over byte by byte.
     """
-    outputs, inputs, code = sum(len(part) for part in parts), parts[0].shape[1], FORMATS.index(name)
+    outputs, inputs, code = sum(len(part) for part in parts), parts[0].shape[1], CODES[name]
     padded = outputs + -outputs % PANEL
     words = native.empty((padded // PANEL * panel_words(name, inputs),), np.int32)  # aligned, in huge pages
     first = 0
     for part in (*parts, np.zeros((padded - outputs, inputs), np.float32)):
         blocks = part.blocks(name) if isinstance(part, StoredParam) else None
+        if name in FILE_FORMATS and first == outputs:  # where all bytes 0 mean weights of 0
+            blocks = np.zeros(
+                (len(part), inputs // (format := block_format(name)).block * format.dtype.itemsize), np.uint8
+            )
         if blocks is not None:
             native.kernels().panels_pack_blocks(words, blocks, code, first, padded)
         else:
@@ -112,23 +135,15 @@ def pack(parts: Sequence[Param | Array], name: str) -> Words:
 
 def panel_words(name: str, inputs: int) -> int:
     """Words of a panel of so many inputs"""
-    groups = -(-inputs // GROUP)
-    return (
-        groups
-        * {
-            "fp32": 32 * PANEL,
-            "bf16": 16 * PANEL,
-            "int8": 8 * PANEL + PANEL // 2,
-            "int4": 4 * PANEL + PANEL // 2,
-            "q8_0": 8 * PANEL + PANEL // 2,
-            "q4_0": 4 * PANEL + PANEL // 2,
-            "q4_1": 4 * PANEL + PANEL,
-        }[name]
-    )
+    if name in (*BLOCKS, *FILE_FORMATS):
+        format = block_format(name)
+        return -(-inputs // format.block) * format.dtype.itemsize * PANEL // 4
+    scales = PANEL // 2 if name.startswith("int") else 0
+    return -(-inputs // GROUP) * (BITS[name] * PANEL + scales)
 
 
 def not_finite(name: str) -> ChainruleError:
-    what = "not finite, or too large" if name in BLOCKS else "not finite"
+    what = "not finite, or too large" if name in (*BLOCKS, "fp16") else "not finite"
     return ChainruleError(f"Decoder: the model's weights are {what}, {name} cannot hold them")
 
 

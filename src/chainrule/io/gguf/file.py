@@ -30,12 +30,11 @@ LONGEST_NAME = 65535
 
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
-KEPT = {
-    "Q8_0": "q8_0",
-    "Q4_0": "q4_0",
-    "Q4_1": "q4_1",
+# What a decoder calls the formats that it holds as they are: all but F32.
+KEPT = {format.name: format.name.lower() for format in FORMATS.values() if format.block > 1} | {
+    "F16": "fp16",
     "BF16": "bf16",
-}  # formats that a decoder holds as they are
+}
 
 
 class Stored(Lazy):
