@@ -61,9 +61,10 @@ class Models:
             steps = [step_of(saved) for saved in RunFolder(path).saved()]
             if steps and family in families:
                 found.append({"name": name, "family": family, "steps": steps})
-        return found + [{"name": name, "family": family, "steps": []} for name, family in self.imported()]
+        imported = self.imported(families)
+        return found + [{"name": name, "family": family, "steps": []} for name, family in imported]
 
-    def imported(self) -> list[tuple[str, str]]:
+    def imported(self, families: tuple[str, ...] = READERS) -> list[tuple[str, str]]:
         """Models of other programs below the directory, and what their files call their family."""
         found = []
         for file in (file for pattern in FORMATS for file in self.runs.files(pattern)):
@@ -71,7 +72,7 @@ class Models:
             if path == self.runs.folder or not RunFolder(path).is_model:
                 continue
             family = _family(file)
-            if family in READERS or family not in registry.ALL:  # not a classifier, nor a reward
+            if family in families or family not in registry.ALL:
                 found.append((path.relative_to(self.runs.folder).as_posix(), family))
         return sorted(found)
 

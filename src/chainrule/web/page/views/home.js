@@ -34,7 +34,7 @@ export async function render(place) {
     h("p", "New to all this? ", h("a", { href: "/lessons", data: { link: "" } }, "Twenty lessons"), " lead from one number to a model that follows preferences."),
     wrong, here, also);
   place.classList.add("stack-large");
-  const [found, models, { corpora }] = await Promise.all([ask("/api/runs"), ask("/api/models"), ask("/api/train")]);
+  const [found, models, { corpora }] = await Promise.all([ask("/api/runs"), ask("/api/models?all=true"), ask("/api/train")]);
   const imported = models.filter((each) => !each.steps.length);
   replace(also, h("div.grid2",
     h("section.card.stack", h("h2", "Imported models"), imported.length ? h("div.row", imported.slice(0, 8).map((each) => h("a.chip", { href: `/microscope?run=${encodeURIComponent(each.name)}`, data: { link: "" } }, each.name)))

@@ -61,7 +61,7 @@ export async function renderRun(place, name, visit) {
     replace(actions, alive ? (now.process?.alive ? h("button", { onclick: () => act("stop", "Stopping: it saves itself first") }, "Stop") : null)
       : now.there && !["empty", "finished"].includes(whole.state) ? h("button", { onclick: () => act("resume", "Resuming from the newest checkpoint") }, "Resume") : null);
     if (whole.reads && !gone) actions.append(h("a.button", { href: `/playground?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Playground"));
-    if (whole.reads && !gone) actions.append(h("a.button.main", { href: `/microscope?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Look inside"));
+    if (whole.inside && !gone) actions.append(h("a.button.main", { href: `/microscope?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Look inside"));
     const { curves } = now;
     const last = (key) => curves[key][1].at(-1);
     const fact = (title, value, id, tone = "") => h("div.fact", h("span.small.soft", title), h("b", { class: tone, data: { fact: id, value: String(value.exact) } }, value.text));
