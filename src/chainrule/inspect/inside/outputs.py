@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.autograd import no_grad
+from chainrule.autograd import Tensor, no_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.inspect.inside.checks import number
@@ -52,7 +52,7 @@ def rewards(seen: View) -> Array:
         raise ConfigError(f"rewards: of a {type(seen.model).__name__} (must be a reward model)")
     hidden = seen.value(seen.sites.last_norm[1])[:, -len(seen.tokens) :]  # without a soft prompt
     with no_grad():
-        return np.asarray(seen.model.score(hidden).numpy().reshape(-1))
+        return np.asarray(seen.model.score(Tensor(hidden)).numpy().reshape(-1))
 
 
 def reward_gradient(model: Reward, ids: Any, *, position: int = -1) -> Saliency:

@@ -12,7 +12,7 @@ import { architectureCard, headsCard, lensCard } from "./microscope/inside.js";
 import { about, dressed, drawSaid } from "./microscope/outputs.js";
 import { sidesCard } from "./microscope/sides.js";
 
-const TITLES = { attention: "Attention", causes: "Where it comes from", whatIf: "What if", lens: "Logit lens", norms: "Stream", neurons: "Neurons", heads: "Head scores", sides: "Side by side", architecture: "Architecture" };
+const TITLES = { attention: "Attention", causes: "Where it comes from", whatIf: "What if", lens: "Logit lens", norms: "Stream", neurons: "Neurons", heads: "What heads look for", sides: "Side by side", architecture: "Architecture" };
 
 const whole = (params, key) => (params.has(key) ? Number(params.get(key)) : null);
 
