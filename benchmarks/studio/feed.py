@@ -11,6 +11,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+from rich.console import Console
+
 import chainrule as cr
 from chainrule.runs import RunFolder
 from chainrule.train.log import Log, read
@@ -31,7 +33,7 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
         eval_windows=4,
     )
     run = cr.runs.Run.new(folder, "pydoc", config, n_layer=2, n_head=2, n_embd=32, block_size=32)
-    run.train()
+    run.train(Console(quiet=True))
     return read(RunFolder(folder).log)
 
 
@@ -56,8 +58,6 @@ class Feed:
             thread.join()
 
     def _write(self, files: RunFolder) -> None:
-        from rich.console import Console
-
         with (
             open(os.devnull, "w") as nowhere,
             files.at_work(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import tempfile
 from pathlib import Path
@@ -15,7 +16,7 @@ from benchmarks.studio.feed import recorded
 from benchmarks.studio.process import VIEWPORT, chromium, studio
 
 ROUNDS = 3
-RUNS = ("pydoc", "too-fast", "lines")  # as the views are called with; here all are small language models
+RUNS = ("pydoc", "too-fast", "lines")  # as the views are called with; here all are one small language model
 SOON = 1.0  # seconds until a view can be used
 LARGEST = 500.0  # kB of the page itself, without what the view computes
 BUSY, PAUSE = "[aria-busy]", 300  # what computes, and milliseconds until it is looked for again
@@ -33,11 +34,13 @@ class Visit(NamedTuple):
 
 
 def pages() -> Part:
+    seen: dict[str, Visit] = {}
     part = Part(f"Views, the median of {ROUNDS} visits with an empty cache", HEADER)
     with tempfile.TemporaryDirectory() as made, chromium() as browser:
         folder = Path(made) / "runs"
-        for name in RUNS:
-            recorded(folder / name)
+        recorded(folder / RUNS[0])
+        for name in RUNS[1:]:
+            shutil.copytree(folder / RUNS[0], folder / name)
         with studio(folder) as server:
             address = f"http://127.0.0.1:{server.port}"
             opened(browser, f"{address}/")  # the server has imported what it needs for a page
@@ -45,7 +48,19 @@ def pages() -> Part:
                 progress(name)
                 url = address + path.format(text=TEXT)
                 visits = [opened(browser, url) for _ in range(ROUNDS)]
-                add(part, name, Visit(*(statistics.median(each) for each in zip(*visits, strict=True))))
+                seen[name] = Visit(*(statistics.median(each) for each in zip(*visits, strict=True)))
+                add(part, name, seen[name])
+    slow, large = (max(seen, key=lambda name: seen[name][i]) for i in (0, 2))
+    part.check(
+        f"every view is usable within {SOON:g} s",
+        f"{seen[slow].usable:.2f} s: {slow}",
+        seen[slow].usable <= SOON,
+    )
+    part.check(
+        f"no page has more than {LARGEST:g} kB",
+        f"{seen[large].page / 1000:.0f} kB: {large}",
+        seen[large].page <= 1000 * LARGEST,
+    )
     part.notes.append(
         "Usable: the heading of the view is drawn, and its links and fields answer. Whole: nothing is being computed "
         "for it any more; the first visit to a view that computes includes that. Page: HTML, styles and modules, "
@@ -60,8 +75,6 @@ def add(part: Part, name: str, seen: Visit) -> None:
         [name, f"{seen.usable:.2f}", f"{seen.whole:.2f}", f"{kilobytes:,.0f}", f"{seen.files:.0f}",
          f"{seen.answers / 1000:,.1f}"]
     )  # fmt: skip
-    part.check(f"{name}: usable within {SOON:g} s", f"{seen.usable:.2f} s", seen.usable <= SOON)
-    part.check(f"{name}: at most {LARGEST:g} kB", f"{kilobytes:,.0f} kB", kilobytes <= LARGEST)
 
 
 def opened(browser: Any, url: str) -> Visit:

@@ -50,7 +50,7 @@ def make_families(folder: Path) -> Path:
 
 
 def make_labelers(folder: Path) -> Path:
-    """Runs and a model that predict no tokens: a classifier, a tagger, an embedder, a reward."""
+    """Runs and a model that predict no tokens: a classifier, a tagger, an embedder, a reward, a body alone."""
     folder.mkdir(parents=True)
     config = cr.train.TrainConfig(max_steps=3, batch_size=2, warmup=1, save_every=1)
     animal = {word: word in ("fox", "dog") for word in WORDS}
@@ -73,6 +73,8 @@ def make_labelers(folder: Path) -> Path:
         tokenizer = cr.text.CharTokenizer.train(TEXT)
         reward = cr.models.make("gpt-reward", vocab_size=tokenizer.vocab_size, **WIDE)
     cr.io.save_pretrained(reward, tokenizer, folder / "reward")
+    trained, words = cr.load(folder / "embedder")
+    cr.io.save_pretrained(trained.bert, words, folder / "body")
     return folder
 
 

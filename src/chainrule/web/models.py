@@ -16,6 +16,7 @@ import chainrule as cr
 from chainrule.errors import ConfigError
 from chainrule.io.hf.architectures import family_name
 from chainrule.models import registry
+from chainrule.models.bert.body import BERT
 from chainrule.runs import RunFolder
 from chainrule.runs.folder import step_of
 from chainrule.runs.records import environment
@@ -38,9 +39,14 @@ class Loaded:
     known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What was computed of it and does not change."""
 
+    bare: bool = False
+    """It is a body without a head: it is looked at as an embedder, the mean of its rows."""
+
     def read(self) -> None:
         if self.model is None:
-            self.model, self.tokenizer = cr.load(self.path)
+            model, self.tokenizer = cr.load(self.path)
+            self.bare = isinstance(model, BERT)
+            self.model = cr.models.fine_tune(model, cr.models.BERTEmbedder) if self.bare else model
 
 
 class Models:

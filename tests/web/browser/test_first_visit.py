@@ -46,7 +46,9 @@ def test_what_is_the_gradient_of_softmax_and_is_the_code_right(page: Any) -> Non
     page.get_by_role("heading", name="softmax", exact=True).wait_for()
     page.get_by_text("agrees").first.wait_for()
     said = page.locator("main").inner_text()
-    assert "def softmax_backward" in said and "[SM." in said  # the code, and the numbered equations of its derivation
+    assert (
+        "def softmax_backward" in said and "[SM." in said
+    )  # the code, and the numbered equations of its derivation
     assert page.get_by_text("differs").count() == 0
 
 

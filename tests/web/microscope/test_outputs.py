@@ -15,8 +15,9 @@ from chainrule.web.app import create_app
 from tests.web.families import make_labelers, ran
 
 TEXT = "the quick fox"
-NAMES = ("classifier", "tagger", "embedder", "reward")
-KINDS = dict(zip(NAMES, ("labels", "tags", "vector", "reward"), strict=True))
+NAMES = ("classifier", "tagger", "embedder", "reward", "body")
+KINDS = dict(zip(NAMES, ("labels", "tags", "vector", "reward", "vector"), strict=True))
+VECTORS = ("embedder", "body")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_what_it_says_is_what_the_program_prints(get: Any, name: str) -> None:
     assert found["pieces"] == [names["tokenizer"].piece(id) for id in found["tokens"]]
     if name == "reward":
         assert str(found["rewards"]) in printed
-    elif name == "embedder":
+    elif name in VECTORS:
         assert found["vector"]["length"] == pytest.approx(1)
     else:
         logprobs = cr.inspect.label_logprobs(names["seen"])
@@ -60,9 +61,7 @@ def test_labels_have_their_names(get: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_where_it_comes_from(get: Any, name: str) -> None:
-    found = get(
-        "causes", run=name, text=TEXT, token=0, at=2, other="lazy dog" if name == "embedder" else None
-    )
+    found = get("causes", run=name, text=TEXT, token=0, at=2, other="lazy dog" if name in VECTORS else None)
     _, printed = ran(found["python"])
     assert printed.strip() == f"{found['logit']} {found['gradient']['text']}"
     assert found["terms"] is None
@@ -79,7 +78,7 @@ def test_edits_move_it(get: Any, name: str) -> None:
     edits = json.dumps([{"kind": "off", "block": block, "head": 0}])
     found = get("view", run=name, text=TEXT, edits=edits)
     changed = found["changed"]
-    if name in ("reward", "embedder"):
+    if name == "reward" or name in VECTORS:
         before, after = changed["numbers"]
         assert before != after
         if name == "reward":
@@ -94,3 +93,11 @@ def test_edits_move_it(get: Any, name: str) -> None:
 def test_wrong_choices_are_refused(get: Any, studio: TestClient, tmp_path: Path) -> None:
     assert "label 9" in get("causes", run="classifier", text=TEXT, token=9, at=0, status=400)["error"]
     assert "position 99" in get("causes", run="reward", text=TEXT, token=0, at=99, status=400)["error"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_playground_says_that_they_write_nothing(studio: TestClient, name: str) -> None:
+    answer = studio.post("/api/playground", json={"run": name, "prompt": TEXT})
+    while answer.status_code == 202:
+        answer = studio.get(f"/api/jobs/{answer.json()['job']}")
+    assert answer.status_code == 400 and "writes no tokens" in answer.json()["error"]

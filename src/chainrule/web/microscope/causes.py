@@ -21,7 +21,7 @@ def causes(look: Look, token: int, position: int, other: str | None = None) -> d
     Both are of the model as it is, without edits. What a family does not have is null. Of a model that predicts no
     tokens `token` is a label, and of an embedder the cosine with the `other` text is explained.
     """
-    if kind_of(look.loaded) in outputs.KINDS:
+    if kind_of(look.loaded) in outputs.SILENT:
         return outputs.causes(look.loaded, look.reading, token, position, other)
     model, ids = look.loaded.model, look.reading.ids
     check_token(look.loaded, token)

@@ -63,7 +63,7 @@ class Look:
     def summary(self) -> dict[str, Any]:
         """Tokens, predictions at every position, what there is to be looked at, and after edits what they change."""
         seen, reading, kind = self.view(), self.reading, kind_of(self.loaded)
-        if kind in outputs.KINDS:
+        if kind in outputs.SILENT:
             found = {"tokens": seen.tokens.tolist(), **seen.parts(), **outputs.said(self.loaded, seen)}
         else:
             found = seen.summary(min(TOP, self.loaded.tokenizer.vocab_size))
@@ -75,7 +75,7 @@ class Look:
         inside = {seen.sites.block_at(i) for i in seen.sites.source_spine}
         for block in found["blocks"]:
             block["of"] = "source" if block["name"] in inside else "text"
-        found["predicts"] = kind not in outputs.KINDS
+        found["predicts"] = kind not in outputs.SILENT
         found["lens"] = bool(found["predicts"] and seen.blocks and seen.sites.tail)
         found["sums"] = bool(seen.sites.parts and seen.sites.last_norm)
         found["window"] = isinstance(self.loaded.model, WindowModel)
@@ -86,7 +86,7 @@ class Look:
     def _changed(self, seen: inspect.View) -> dict[str, Any]:
         said = [change.said for change in self.changes]
         before = inspect.view(self.loaded.model, self.reading.ids)
-        if kind_of(self.loaded) in outputs.KINDS:
+        if kind_of(self.loaded) in outputs.SILENT:
             return {"said": said, **outputs.moved(self.loaded, before, seen)}
         both = inspect.Comparison(before, seen)
         count = min(MOVED, self.loaded.tokenizer.vocab_size)

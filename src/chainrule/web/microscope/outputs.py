@@ -13,7 +13,8 @@ from chainrule.web.microscope.program import opening
 from chainrule.web.microscope.reading import Reading, kind_of, read
 from chainrule.web.models import Loaded
 
-KINDS = ("labels", "tags", "reward", "vector")
+SILENT = {"labels": "labels", "tags": "labels of tokens", "reward": "a reward", "vector": "a vector"}
+"""What they give, by their kind."""
 
 
 def names(loaded: Loaded) -> list[str]:

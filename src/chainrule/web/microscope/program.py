@@ -22,6 +22,7 @@ def opening(loaded: Loaded, reading: Reading) -> list[str]:
         "import chainrule as cr",
         "",
         f"model, tokenizer = cr.load({str(loaded.path)!r})",
+        *(["model = cr.models.fine_tune(model, cr.models.BERTEmbedder)"] if loaded.bare else []),
         *reading.lines(),
     ]
 

@@ -22,7 +22,7 @@ READERS = (
 )  # fmt: skip
 
 # Those that say something else of a text: labels, tags, a vector, a reward.
-OTHERS = ("bert-classifier", "bert-tagger", "bert-embedder", *registry.REWARDS)
+OTHERS = ("bert-classifier", "bert-tagger", "bert-embedder", "bert-body", *registry.REWARDS)
 
 
 class Runs:
