@@ -1,12 +1,14 @@
 """Pictures of the Studio for the docs: python -m tools.screenshots [DIRECTORY_OF_RUNS]
 
-Trains a small model unless a directory of runs is given, opens every view in the system's chromium, and writes
-docs/images/studio-*.png; with --all every view in both themes and two widths, into build/screenshots, to be looked at.
+Trains small models unless a directory with their runs is given, opens every view in the system's chromium, and writes
+the pictures of the guide (docs/images/studio-*.png) and the gallery: every view in both themes, with its page
+docs/guide/studio-gallery.md. With --all whole pages at two widths too, into build/screenshots, to be looked at.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -35,35 +37,70 @@ VIEWS = {
     "positions": "/embeddings/positions",
     "runs": "/runs",
     "new": "/runs/new",
-    "run": "/runs/{run}",
-    "microscope": "/microscope?run={run}&text={text}&at=4&block=h.1&head=1",
-    "playground": "/playground?run={run}&length=90&temperature=0.5",
+    "run": "/runs/pydoc",
+    "diverged": "/runs/too-fast",
+    "compare": "/runs/compare?run=pydoc&run=too-fast",
+    "microscope": "/microscope?run=pydoc&text={text}&at=4&block=h.1&head=1",
+    "classifier": "/microscope?run=lines&text=To%20raise%20an%20exception%2C%20write%3A&at=3",
+    "playground": "/playground?run=pydoc&length=90&temperature=0.5",
     "diagnostics": "/diagnostics?draw=large&activation=tanh",
     "alignment": "/alignment",
     "scaling": "/scaling",
     "plan": "/scaling/plan?compute=1e20&available=1e9&served=1e12",
 }
-DOCS = {
-    "home": ("light",),
-    "lesson": ("light", "dark"),
-    "run": ("light",),
-    "microscope": ("dark",),
-    "calculus": ("light",),
-    "op": ("light",),
-    "ngrams": ("dark",),
-    "embeddings": ("light",),
-    "diagnostics": ("light",),
-    "alignment": ("dark",),
-    "scaling": ("light",),
-}
-
+TITLES = {
+    "home": "Home", "lessons": "The path of lessons", "lesson": "A lesson",
+    "lesson-heads": "A lesson with a model trained for it", "calculus": "An expression as a graph",
+    "ops": "Every op", "op": "One op: softmax", "tokens": "Tokenizers side by side",
+    "merges": "BPE, merge by merge", "mask": "What a conversation teaches", "ngrams": "n-grams",
+    "embeddings": "Embeddings", "positions": "Position encodings", "runs": "Runs", "new": "A new run",
+    "run": "A run", "diverged": "A run that diverged", "compare": "Runs side by side",
+    "microscope": "The microscope", "classifier": "A classifier in the microscope",
+    "playground": "The playground", "diagnostics": "Diagnostics", "alignment": "Alignment",
+    "scaling": "Scaling laws", "plan": "A plan for a budget",
+}  # fmt: skip
+GUIDE = {
+    "home": "light", "lesson": "light", "run": "light", "microscope": "dark", "calculus": "light", "op": "light",
+    "ngrams": "dark", "embeddings": "light", "diagnostics": "light", "alignment": "dark", "scaling": "light",
+}  # fmt: skip
 TALL = {"lesson": 1560}  # pixels, where 860 do not show what it is about
+THEMES = ("light", "dark")
+WIDE, HIGH = 1280, 860  # pixels of a picture in the guide
+LOWER, SHOWN = 1100, 680  # of the gallery: down to where, and the width of a picture
+GALLERY = """# Every view of the Studio
+
+Made by `make studio-screenshots`, on runs of a minute; the [guide](studio.md) says what each view is for.
+"""
 
 
 def train(folder: Path, seconds: int) -> None:
-    words = ["train", "gpt", "--budget", str(seconds), "--sample-every", "40", "--watch-every", "25"]
-    command = [sys.executable, "-m", "chainrule.cli", *words, "--out", str(folder / "pydoc")]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    """A language model, one whose rate is far too high, and a classifier of lines: code or prose."""
+    small = "--n-layer 2 --n-embd 64 --n-head 2 --block-size 64 --batch-size 8"
+    _train(folder / "pydoc", f"gpt --budget {seconds} --sample-every 40 --watch-every 25")
+    _train(folder / "too-fast", f"gpt --max-steps 60 --lr 0.9 --warmup 1 --watch-every 5 {small}", fails=True)
+    lines = folder / "lines.tsv"
+    lines.write_text(labeled_lines(), encoding="utf-8")
+    _train(folder / "lines", f"bert-classifier {lines} --budget {seconds // 2} {small}")
+
+
+def _train(out: Path, words: str, fails: bool = False) -> None:
+    """A training; one that diverges `fails`, which is what is to be shown."""
+    command = [sys.executable, "-m", "chainrule.cli", "train", *words.split(), "--out", str(out)]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(command, check=not fails, **silent)
+
+
+def labeled_lines() -> str:
+    """Lines of Python's help, each with what it is."""
+    from chainrule import data
+
+    rows = {}
+    for line in data.load("pydoc").text.splitlines():
+        if len(line.split()) > 3 and "\t" not in line:
+            rows[re.sub(r"\s+", " ", line.strip())] = (
+                "code" if re.match(r" {4}|>>>|\.\.\.", line) else "prose"
+            )
+    return "".join(f"{text}\t{label}\n" for text, label in rows.items())
 
 
 def serve(folder: Path) -> str:
@@ -80,34 +117,79 @@ def serve(folder: Path) -> str:
     return f"http://{HOST}:{bound.getsockname()[1]}"
 
 
-def shoot(browser: Any, url: str, path: Path, theme: str, width: int, height: int, whole: bool) -> None:
+def opened(browser: Any, url: str, theme: str, width: int, height: int) -> Any:
+    """A view, when nothing is being computed for it any more."""
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
     page.on("console", lambda message: print(f"{url}: {message.text}", file=sys.stderr))
     page.goto(url)
     page.wait_for_selector("main h1")
     page.wait_for_timeout(1500)
-    page.wait_for_selector("[aria-busy]", state="detached", timeout=60_000)
+    page.wait_for_selector("[aria-busy]", state="detached", timeout=120_000)
     page.wait_for_timeout(500)
-    page.screenshot(path=str(path), full_page=whole)
-    page.close()
-    if not whole:
-        small(path)
+    return page
 
 
-def small(path: Path) -> None:
+def small(path: Path, colors: int = 160, width: int | None = None) -> None:
     """Fewer colors: a third of the bytes, and nobody sees it."""
     from PIL import Image
 
-    Image.open(path).convert("RGB").quantize(160).save(path, optimize=True)
+    picture = Image.open(path).convert("RGB")
+    if width is not None:
+        picture = picture.resize((width, picture.height * width // picture.width), Image.Resampling.LANCZOS)
+    picture.quantize(colors, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+
+
+def docs(browser: Any, address: str) -> None:
+    """The pictures of the guide, and the gallery with its page."""
+    images = ROOT / "docs" / "images"
+    (images / "studio").mkdir(parents=True, exist_ok=True)
+    for name, path in VIEWS.items():
+        for theme in THEMES:
+            page = opened(browser, address + path.format(text=TEXT), theme, WIDE, LOWER)
+            file = images / "studio" / f"{name}-{theme}.png"
+            page.screenshot(path=str(file))
+            small(file, 64, SHOWN)
+            if GUIDE.get(name) == theme:
+                page.set_viewport_size({"width": WIDE, "height": TALL.get(name, HIGH)})
+                page.wait_for_timeout(300)
+                page.screenshot(path=str(images / f"studio-{name}.png"))
+                small(images / f"studio-{name}.png")
+            page.close()
+            print(file)
+    (ROOT / "docs" / "guide" / "studio-gallery.md").write_text(gallery(), encoding="utf-8")
+
+
+def gallery() -> str:
+    """A picture of every view in both themes."""
+    parts = [GALLERY]
+    for name, path in VIEWS.items():
+        pictures = "\n".join(
+            f"![{TITLES[name]}, {theme}](../images/studio/{name}-{theme}.png)" for theme in THEMES
+        )
+        parts.append(f"## {TITLES[name]}\n\n`{path.partition('?')[0]}`\n\n{pictures}\n")
+    return "\n".join(parts)
+
+
+def everything(browser: Any, address: str) -> None:
+    """Whole pages in both themes and two widths, to be looked at."""
+    to = ROOT / "build" / "screenshots"
+    to.mkdir(parents=True, exist_ok=True)
+    for name, path in VIEWS.items():
+        for theme in THEMES:
+            for width, height in ((390, 844), (1440, 860)):
+                page = opened(browser, address + path.format(text=TEXT), theme, width, height)
+                page.screenshot(path=str(to / f"{name}-{theme}-{width}.png"), full_page=True)
+                page.close()
+                print(to / f"{name}-{theme}-{width}.png")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
-        "runs", nargs="?", type=Path, help="a directory of runs; without one a model is trained"
+        "runs", nargs="?", type=Path, help="a directory with these runs; else they are trained"
     )
     parser.add_argument(
-        "--all", action="store_true", help="every view, both themes, two widths, to build/screenshots"
+        "--all", action="store_true", help="whole pages at two widths too, to build/screenshots"
     )
     parser.add_argument("--seconds", type=int, default=90, help="how long to train")
     asked = parser.parse_args()
@@ -117,28 +199,11 @@ def main() -> None:
         folder = asked.runs or Path(made)
         if not asked.runs:
             train(folder, asked.seconds)
-        run = next(log.parent.name for log in sorted(folder.glob("*/log.jsonl")))
         address = serve(folder)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        to = ROOT / "build" / "screenshots" if asked.all else ROOT / "docs" / "images"
-        to.mkdir(parents=True, exist_ok=True)
-        for name, path in VIEWS.items():
-            url = address + path.format(run=run, text=TEXT)
-            themes = ("light", "dark") if asked.all else DOCS.get(name, ())
-            for theme in themes:
-                other = f"-{theme}" if theme != themes[0] else ""
-                for width in (390, 1440) if asked.all else (1280,):
-                    file = to / (f"{name}-{theme}-{width}.png" if asked.all else f"studio-{name}{other}.png")
-                    shoot(
-                        browser,
-                        url,
-                        file,
-                        theme,
-                        width,
-                        844 if width == 390 else TALL.get(name, 860),
-                        asked.all,
-                    )
-                    print(file)
+        docs(browser, address)
+        if asked.all:
+            everything(browser, address)
         browser.close()
 
 

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 
 import chainrule as cr
+from chainrule.tasks.labeled.classification import ClassificationTask
+from chainrule.tasks.labeled.tagging import TaggingTask
+from chainrule.tasks.pairs.embedding import EmbeddingTask
 from chainrule.text.chat.roles import chat_tokenizer
 from tests.web.conftest import TEXT
 
@@ -43,6 +46,35 @@ def make_families(folder: Path) -> Path:
         tokenizer = chat_tokenizer(cr.text.CharTokenizer.train(TEXT))
         talker = cr.models.make("gpt", vocab_size=tokenizer.vocab_size, **WIDE | {"block_size": 64})
     cr.io.save_pretrained(talker, tokenizer, folder / "talker")
+    return folder
+
+
+def make_labelers(folder: Path) -> Path:
+    """Runs and a model that predict no tokens: a classifier, a tagger, an embedder, a reward, a body alone."""
+    folder.mkdir(parents=True)
+    config = cr.train.TrainConfig(max_steps=3, batch_size=2, warmup=1, save_every=1)
+    animal = {word: word in ("fox", "dog") for word in WORDS}
+    both = [(a, b) for a in WORDS for b in WORDS]
+    texts = {
+        "classifier": "".join(f"{a} {b}\t{'animal' if animal[b] else 'other'}\n" for a, b in both),
+        "tagger": "".join(f"{a} O\n{b} {'B-ANIMAL' if animal[b] else 'O'}\n\n" for a, b in both),
+        "embedder": "".join(f"{a} {b}\t{b} {a}\n" for a, b in both),
+    }
+    tasks: dict[str, Any] = {
+        "classifier": ClassificationTask,
+        "tagger": TaggingTask,
+        "embedder": EmbeddingTask,
+    }
+    for name, text in texts.items():
+        path = folder.parent / f"{name}.{'conll' if name == 'tagger' else 'tsv'}"
+        path.write_text(text, encoding="utf-8")
+        cr.runs.Run.new(folder / name, tasks[name].find(str(path)), config, f"bert-{name}", **WIDE).train()
+    with cr.random.seeded(0):
+        tokenizer = cr.text.CharTokenizer.train(TEXT)
+        reward = cr.models.make("gpt-reward", vocab_size=tokenizer.vocab_size, **WIDE)
+    cr.io.save_pretrained(reward, tokenizer, folder / "reward")
+    trained, words = cr.load(folder / "embedder")
+    cr.io.save_pretrained(trained.bert, words, folder / "body")
     return folder
 
 

@@ -29,8 +29,20 @@ if TYPE_CHECKING:
     from chainrule.inspect.inside.edits import Edit, MeanHeads, Patch, SetPattern, Steer, ZeroHeads, edited
     from chainrule.inspect.inside.heads import HeadScores, head_scores
     from chainrule.inspect.inside.lens import Lens, lens_of, logit_lens
+    from chainrule.inspect.inside.outputs import (
+        cosine_gradient,
+        label_gradient,
+        label_logprobs,
+        reward_gradient,
+        rewards,
+    )
     from chainrule.inspect.inside.patching import Patching, patching
-    from chainrule.inspect.inside.saliency import Saliency, input_gradient, integrated_gradients
+    from chainrule.inspect.inside.saliency import (
+        Saliency,
+        input_gradient,
+        integrated_gradients,
+        output_gradient,
+    )
     from chainrule.inspect.inside.sites import Sites, sites
     from chainrule.inspect.inside.steering import head_means, steering_vector
     from chainrule.inspect.inside.view import View, view
@@ -42,11 +54,12 @@ __all__ = [
     "Ablation", "Attribution", "Comparison", "Distribution", "Edit", "HeadScores", "Histogram", "LayerReport",
     "Lens", "Link", "MeanHeads", "ParameterReport", "Patch", "Patching", "Pattern", "Saliency", "SetPattern",
     "Sites", "Spectrum", "Steer", "View", "ZeroHeads", "ablation", "anisotropy", "architecture", "attends",
-    "attention_spectra", "attribute", "clusters", "compare", "concept_direction", "curve", "dead_units", "edited",
-    "effect", "embedding_space", "expected_loss", "exposure", "focus", "gradient_map", "head_means", "head_scores",
-    "input_gradient", "integrated_gradients", "lens_of", "logit_lens", "maps", "output_entropy", "patching",
-    "pattern", "patterns", "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point", "sites",
-    "spectrum", "split_losses", "steering_vector", "strongest", "view"
+    "attention_spectra", "attribute", "clusters", "compare", "concept_direction", "cosine_gradient", "curve",
+    "dead_units", "edited", "effect", "embedding_space", "expected_loss", "exposure", "focus", "gradient_map",
+    "head_means", "head_scores", "input_gradient", "integrated_gradients", "label_gradient", "label_logprobs",
+    "lens_of", "logit_lens", "maps", "output_entropy", "output_gradient", "patching", "pattern", "patterns",
+    "recurrence", "recurrent_spectra", "reward_gradient", "rewards", "saturated_fraction", "saturation_point",
+    "sites", "spectrum", "split_losses", "steering_vector", "strongest", "view",
 ]  # fmt: skip
 
 lazy.names(
@@ -68,8 +81,9 @@ lazy.names(
         "inside.edits": "Edit MeanHeads Patch SetPattern Steer ZeroHeads edited",
         "inside.heads": "HeadScores head_scores",
         "inside.lens": "Lens lens_of logit_lens",
+        "inside.outputs": "cosine_gradient label_gradient label_logprobs reward_gradient rewards",
         "inside.patching": "Patching patching",
-        "inside.saliency": "Saliency input_gradient integrated_gradients",
+        "inside.saliency": "Saliency input_gradient integrated_gradients output_gradient",
         "inside.sites": "Sites sites",
         "inside.steering": "head_means steering_vector",
         "inside.view": "View view",

@@ -1,14 +1,18 @@
 """Work in threads, so that the page answers while a model computes: a job has progress, a result, and can be canceled.
 
 A function that takes long calls `tell(text, fraction)` now and then; in a canceled job that call ends the function.
+Work of the library, which knows no `tell`, is `watched`.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, TimeoutError
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -16,6 +20,7 @@ from chainrule.errors import ConfigError
 
 Tell = Callable[[str, float | None], None]
 KEPT = 50  # finished jobs that nobody asked for
+ALIVE = 0.1  # seconds between signs of life of work that gives none itself
 WORKERS = 8  # one that waits for a model must not hold up the rest of the page
 
 
@@ -25,6 +30,28 @@ def silent(said: str, fraction: float | None) -> None:
 
 class Canceled(Exception):
     """The job was canceled by the person who started it."""
+
+
+@contextmanager
+def watched(tell: Tell, said: str) -> Iterator[None]:
+    """Long work that gives no sign of life: each call of a Python function is one, so it can be canceled anywhere.
+
+    It then ends as if by Ctrl-C, in this thread only; while it unwinds nothing is called.
+    """
+    due = 0.0
+
+    def sign(frame: Any, event: str, _: Any) -> None:
+        nonlocal due
+        if event == "call" and (now := time.monotonic()) >= due:
+            due = now + ALIVE
+            tell(said, None)
+
+    before = sys.getprofile()
+    sys.setprofile(sign)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
 
 
 class Job:

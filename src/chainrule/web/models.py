@@ -16,6 +16,7 @@ import chainrule as cr
 from chainrule.errors import ConfigError
 from chainrule.io.hf.architectures import family_name
 from chainrule.models import registry
+from chainrule.models.bert.body import BERT
 from chainrule.runs import RunFolder
 from chainrule.runs.folder import step_of
 from chainrule.runs.records import environment
@@ -38,9 +39,14 @@ class Loaded:
     known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What was computed of it and does not change."""
 
+    bare: bool = False
+    """It is a body without a head: it is looked at as an embedder, the mean of its rows."""
+
     def read(self) -> None:
         if self.model is None:
-            self.model, self.tokenizer = cr.load(self.path)
+            model, self.tokenizer = cr.load(self.path)
+            self.bare = isinstance(model, BERT)
+            self.model = cr.models.fine_tune(model, cr.models.BERTEmbedder) if self.bare else model
 
 
 class Models:
@@ -61,9 +67,10 @@ class Models:
             steps = [step_of(saved) for saved in RunFolder(path).saved()]
             if steps and family in families:
                 found.append({"name": name, "family": family, "steps": steps})
-        return found + [{"name": name, "family": family, "steps": []} for name, family in self.imported()]
+        imported = self.imported(families)
+        return found + [{"name": name, "family": family, "steps": []} for name, family in imported]
 
-    def imported(self) -> list[tuple[str, str]]:
+    def imported(self, families: tuple[str, ...] = READERS) -> list[tuple[str, str]]:
         """Models of other programs below the directory, and what their files call their family."""
         found = []
         for file in (file for pattern in FORMATS for file in self.runs.files(pattern)):
@@ -71,7 +78,7 @@ class Models:
             if path == self.runs.folder or not RunFolder(path).is_model:
                 continue
             family = _family(file)
-            if family in READERS or family not in registry.ALL:  # not a classifier, nor a reward
+            if family in families or family not in registry.ALL:
                 found.append((path.relative_to(self.runs.folder).as_posix(), family))
         return sorted(found)
 

@@ -10,7 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import input_gradient, integrated_gradients, view
+from chainrule.inspect import input_gradient, integrated_gradients, output_gradient, view
 from chainrule.inspect.inside.saliency import token_embeddings
 from tests.inspect.inside.small import CHANGED, FAMILIES, IDS, small
 
@@ -82,3 +82,13 @@ def test_refusals() -> None:
         integrated_gradients(*small("gpt"), 4, baseline=np.zeros(3))
     with pytest.raises(ConfigError, match="steps is 0"):
         integrated_gradients(*small("gpt"), 4, steps=0)
+
+
+def test_the_gradient_of_any_output_is_that_of_its_logit() -> None:
+    model, ids = small("gpt")
+    weights = np.zeros((len(IDS), 11))
+    weights[2, 4], weights[2, 3] = 1, -1
+    found, logit = output_gradient(model, ids, weights), input_gradient(model, ids, 4, minus=3, position=2)
+    assert found.logit == pytest.approx(logit.logit) and np.allclose(found.scores, logit.scores, atol=1e-6)
+    with pytest.raises(ShapeError, match=r"weights \(3,\) \(must be \(5, 11\)"):
+        output_gradient(model, ids, [1, 0, 0])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from chainrule.runs.records.follow import Curve, Follow
+from chainrule.runs import History
+from chainrule.runs.records.compare import facts
+from chainrule.runs.records.follow import Curve, Digest, Follow
 
 
 def line(step: int) -> str:
@@ -50,3 +53,27 @@ def test_a_curve_keeps_its_first_point_and_its_order() -> None:
         assert len(curve.steps) <= 10
     assert curve.steps == sorted(curve.steps) and curve.steps[0] == 1
     assert curve.values == [-float(step) for step in curve.steps]
+
+
+def test_a_digest_says_of_a_growing_log_what_all_its_records_say(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    path = folder / "log.jsonl"
+    digest = Digest(path)
+    assert digest.records() == []
+    lines = [
+        {"step": 1, "loss": 4.0, "lr": 0.1, "norm": 1.0, "seconds": 0.5, "parameters": 7},
+        {"step": 2, "loss": 3.0, "lr": 0.1, "norm": 1.0, "seconds": 1.0, "parameters": 7},
+        {"step": 2, "validation": 3.5, "seconds": 1.2},
+        {"step": 3, "loss": 2.5, "lr": 0.1},
+        {"step": 3, "validation": 3.75, "seconds": 1.75},
+        {"step": 4, "sample": "the"},
+        {"step": 4, "validation": None, "seconds": 1.5},
+    ]  # fmt: skip
+    for record in lines:
+        with path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        assert facts(History.of(folder, digest.records())) == facts(History.of(folder))
+    assert len(digest.records()) <= 4
+    path.write_text(line(1))
+    assert [record["step"] for record in digest.records()] == [1, 1]

@@ -33,6 +33,18 @@ def test_the_snapshot_has_the_numbers_of_the_log(runs: Path) -> None:
     assert shown["ratios"]["wte.weight"][0] == [r["step"] for r in history.records if "watch" in r]
 
 
+def test_what_a_look_inside_finds_is_told_once(tmp_path: Path) -> None:
+    finding = cr.doctor.Finding(None, "problem", "updates", "one step moves a matrix by 0.7", "too far")
+    run = tmp_path / "run"
+    run.mkdir()
+    looks = [{"step": step, "watch": {"findings": [finding.to_dict()]}} for step in (1, 2)]
+    (run / "log.jsonl").write_text("".join(json.dumps(look) + "\n" for look in looks))
+    live = Live(run)
+    live.update()
+    (shown,) = live.snapshot()["findings"]
+    assert shown["step"] == 1 and shown["measured"] == finding.measured
+
+
 def test_an_hour_at_fifty_steps_a_second_stays_small(tmp_path: Path) -> None:
     run = tmp_path / "long"
     run.mkdir()

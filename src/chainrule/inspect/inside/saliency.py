@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +30,12 @@ ROWS = 8  # of a batch of interpolated texts
 
 @dataclass(frozen=True)
 class Saliency:
-    """How a logit depends on each token that was read."""
+    """How a logit, or another number that a model gives, depends on each token that was read."""
 
     logit: float
+    """That number."""
     gradient: Array
-    """Of the logit, with respect to the embeddings (T, C)."""
+    """Of it, with respect to the embeddings (T, C)."""
     scores: Array
     """One number for each token (T,), with its sign."""
 
@@ -58,8 +60,31 @@ def input_gradient(
     """
     seen, call = _embedding(model, ids, of)
     x = one_text(seen.value(call))
-    logits, grads = _gradients(seen, call, x[None], token, minus, position)
-    return Saliency(float(logits[0]), grads[0], (x * grads[0]).sum(-1))
+    return _times_input(x, *_gradients(seen, call, x[None], _logit(seen, token, minus, position)))
+
+
+def output_gradient(model: Layer, ids: Any, weights: npt.ArrayLike) -> Saliency:
+    """Gradient × input of Σ weights · output, for any model that reads tokens: `weights` have the shape of its output
+    for one text, such as (classes,) with a 1 at a label.
+
+    >>> import chainrule as cr
+    >>> cr.seed(0)
+    >>> model = cr.models.make("bert-classifier", n_layer=1, n_head=2, n_embd=16, vocab_size=10, classes=3)
+    >>> cr.inspect.output_gradient(model, [1, 2, 3, 4], [0, 1, 0]).scores.shape
+    (4,)
+    """
+    seen, call = _embedding(model, ids, None)
+    x, output = one_text(seen.value(call)), seen.output
+    weights = np.asarray(weights, output.dtype)
+    if weights.shape != output.shape:
+        raise ShapeError(f"output_gradient: weights {weights.shape} (must be {output.shape}, as the output)")
+    return _times_input(
+        x, *_gradients(seen, call, x[None], lambda found: (found * weights).reshape(1, -1).sum(1))
+    )
+
+
+def _times_input(x: Array, values: Array, grads: Array) -> Saliency:
+    return Saliency(float(values[0]), grads[0], (x * grads[0]).sum(-1))
 
 
 def integrated_gradients(
@@ -94,7 +119,7 @@ def integrated_gradients(
     for first in range(0, steps, ROWS):
         alphas = (np.arange(first, min(first + ROWS, steps)) + 0.5) / steps  # midpoints
         rows = start + alphas.astype(x.dtype)[:, None, None] * (x - start)
-        _, grads = _gradients(seen, call, rows, token, minus, position)
+        _, grads = _gradients(seen, call, rows, _logit(seen, token, minus, position))
         total += grads.sum(0, dtype=np.float64)
     mean = total / steps
     logits = seen.logits[check_place(seen.logits, token, minus, position)[2]]
@@ -122,18 +147,23 @@ def token_embeddings(sites: Sites) -> dict[str, str]:
     return {ids.name: name for ids, name in reversed(looked_up) if isinstance(ids, Given)}
 
 
-def _gradients(
-    seen: View, call: str, rows: Array, token: int, minus: int | None, position: int
-) -> tuple[Array, Array]:
-    """Embeddings (B, T, C) in place of those of the text -> the logit of each (B,), and its gradients (B, T, C)"""
+def _logit(seen: View, token: int, minus: int | None, position: int) -> Callable[[Any], Any]:
+    """Of logits (B, T, V) that of a token at a position (B,), or its difference to that of another."""
     token, minus, position = check_place(seen.logits, token, minus, position)
+
+    def chosen(logits: Any) -> Any:
+        found = logits[:, position, token]
+        return found if minus is None else found - logits[:, position, minus]
+
+    return chosen
+
+
+def _gradients(seen: View, call: str, rows: Array, chosen: Callable[[Any], Any]) -> tuple[Array, Array]:
+    """Embeddings (B, T, C) instead of those of the text -> `chosen(output)` of each (B,), its gradients (B, T, C)"""
     leaf = Tensor(rows, requires_grad=True)
     given = [None if x is None else np.repeat(x, len(rows), axis=0) for x in seen.given]
     with evaluating(seen.model), enable_grad(), frozen(seen.model), intervene({call: leaf}):
-        logits: Any = seen.model(*given)
-        chosen = logits[:, position, token]
-        if minus is not None:
-            chosen = chosen - logits[:, position, minus]
-        chosen.backward(np.ones(len(rows)))
+        values = chosen(seen.model(*given))
+        values.backward(np.ones(len(rows)))
     assert leaf.grad is not None
-    return chosen.numpy(), leaf.grad
+    return values.numpy(), leaf.grad

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from chainrule.autograd import enable_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError
@@ -235,7 +237,8 @@ def sites(model: Model | Layer, ids: Any) -> Sites:
 
 def forward_graph(model: Layer, given: tuple[Any, ...], *, learning: bool = False) -> Graph:
     """The forward pass in evaluation, traced; if it is `learning`, with what waits for a backward pass."""
-    with evaluating(model), enable_grad() if learning else nullcontext():
+    quiet = np.errstate(all="ignore")  # a trace knows shapes: its numbers mean nothing
+    with quiet, evaluating(model), enable_grad() if learning else nullcontext():
         return trace(lambda **named: model(*named.values()), **_named(model, given))
 
 

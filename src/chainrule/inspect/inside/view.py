@@ -224,6 +224,12 @@ class View:
             "rank": self.rank.tolist(),
             "entropy": self.entropy.tolist(),
             "top": [[list(pair) for pair in row] for row in self.top(top)],
+            **self.parts(),
+        }
+
+    def parts(self) -> dict[str, Any]:
+        """The size of the stream, and what there is in each block, as plain lists for JSON; of a model of any kind."""
+        return {
             "stream_norms": {name: norms.tolist() for name, norms in self.stream_norms.items()},
             "blocks": [
                 {

@@ -1,10 +1,11 @@
-"""A log that is being written: its new records, and its curves with a bounded number of points."""
+"""A log that is being written: its new records, its curves with few points, and what a table says of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from chainrule.files import is_number
 from chainrule.train.log import record_of
 
 
@@ -35,6 +36,37 @@ class Follow:
         self._read += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         return anew, [record for line in lines if (record := record_of(line))]
+
+
+class Digest:
+    """Of a log however long, the few records that its `History` needs for a table: the first one, the best evaluation,
+    the newest step and the newest time."""
+
+    def __init__(self, path: Path) -> None:
+        self._follow = Follow(path)
+        self._kept: dict[str, dict[str, Any]] = {}
+
+    def records(self) -> list[dict[str, Any]]:
+        """As they are now; only what was added since the last call is read."""
+        anew, records = self._follow.new()
+        if anew:
+            self._kept = {}
+        for record in records:
+            self._keep(record)
+        return [*self._kept.values()]
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        kept = self._kept
+        kept.setdefault("first", record)
+        if is_number(record.get("validation")) and (
+            "best" not in kept or record["validation"] < kept["best"]["validation"]
+        ):
+            kept["best"] = record
+        if "loss" in record and ("step" not in kept or record["step"] > kept["step"]["step"]):
+            kept["step"] = record
+        if record.get("seconds") is not None:
+            kept.pop("time", None)  # the newest is the last one: `History` reads its time
+            kept["time"] = record
 
 
 class Curve:

@@ -37,8 +37,8 @@ class History:
     """What stands in log.jsonl."""
 
     @classmethod
-    def of(cls, folder: str | Path) -> History:
-        """The run in a directory."""
+    def of(cls, folder: str | Path, records: list[dict[str, Any]] | None = None) -> History:
+        """The run in a directory, with the `records` of its log, or those of them that are wanted."""
         folder = Path(folder)
         files = RunFolder(folder)
         if not files.log.is_file():
@@ -48,7 +48,15 @@ class History:
         state, problem = _state(folder, saved, damage, known)
         settings = _settings(folder, saved)
         family = known.get("family") or settings.get("family") or settings.get("model_type") or "-"
-        return cls(folder, state, problem, str(family), settings, known, read(files.log))
+        return cls(
+            folder,
+            state,
+            problem,
+            str(family),
+            settings,
+            known,
+            read(files.log) if records is None else records,
+        )
 
     @property
     def parameters(self) -> int | None:

@@ -9,16 +9,20 @@ from chainrule import inspect
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.inspect.inside.checks import number
 from chainrule.web.jobs import Tell
+from chainrule.web.microscope import outputs
 from chainrule.web.microscope.looks import Look, check_token
 from chainrule.web.microscope.program import opening
-from chainrule.web.microscope.reading import read
+from chainrule.web.microscope.reading import kind_of, read
 
 
-def causes(look: Look, token: int, position: int) -> dict[str, Any]:
+def causes(look: Look, token: int, position: int, other: str | None = None) -> dict[str, Any]:
     """Of the logit of a token at a position: its gradient on the input, and its sum over the parts of the model.
 
-    Both are of the model as it is, without edits. What a family does not have is null.
+    Both are of the model as it is, without edits. What a family does not have is null. Of a model that predicts no
+    tokens `token` is a label, and of an embedder the cosine with the `other` text is explained.
     """
+    if kind_of(look.loaded) in outputs.SILENT:
+        return outputs.causes(look.loaded, look.reading, token, position, other)
     model, ids = look.loaded.model, look.reading.ids
     check_token(look.loaded, token)
     position = number("position", position, len(look.view().tokens))

@@ -14,6 +14,7 @@ from chainrule.inspect.inside.checks import number
 from chainrule.models.window.model import WindowModel
 from chainrule.models.window.neural_ngram import NeuralNGram
 from chainrule.web.jobs import Tell
+from chainrule.web.microscope import outputs
 from chainrule.web.microscope.edits import changes_of
 from chainrule.web.microscope.program import program
 from chainrule.web.microscope.reading import Reading, kind_of, read
@@ -47,7 +48,7 @@ class Look:
         if key not in known:
             edits = [change.edit(self.loaded, self.reading) for change in self.changes]
             view = inspect.view(self.loaded.model, self.reading.ids, edits)
-            if not np.isfinite(view.logits).all():
+            if not np.isfinite(view.output).all():
                 rule = "take back the last change" if edits else "an earlier checkpoint may have numbers"
                 raise ConfigError(f"microscope: predictions are not finite ({rule})")
             self.loaded.known = {key: value for key, value in known.items() if key[0] != "view"}
@@ -61,17 +62,21 @@ class Look:
 
     def summary(self) -> dict[str, Any]:
         """Tokens, predictions at every position, what there is to be looked at, and after edits what they change."""
-        seen, reading = self.view(), self.reading
-        found = seen.summary(min(TOP, self.loaded.tokenizer.vocab_size))
+        seen, reading, kind = self.view(), self.reading, kind_of(self.loaded)
+        if kind in outputs.SILENT:
+            found = {"tokens": seen.tokens.tolist(), **seen.parts(), **outputs.said(self.loaded, seen)}
+        else:
+            found = seen.summary(min(TOP, self.loaded.tokenizer.vocab_size))
+            found["top"] = [self.tokens(row) for row in found["top"]]
         found["pieces"] = [self.piece(id) for id in found["tokens"]]
-        found["top"] = [self.tokens(row) for row in found["top"]]
-        found["kind"], found["text"], found["target"] = kind_of(self.loaded), reading.text, reading.target
+        found["kind"], found["text"], found["target"] = kind, reading.text, reading.target
         source = reading.source
         found["source"] = None if source is None else [self.piece(int(id)) for id in source]
         inside = {seen.sites.block_at(i) for i in seen.sites.source_spine}
         for block in found["blocks"]:
             block["of"] = "source" if block["name"] in inside else "text"
-        found["lens"] = bool(seen.blocks and seen.sites.tail)
+        found["predicts"] = kind not in outputs.SILENT
+        found["lens"] = bool(found["predicts"] and seen.blocks and seen.sites.tail)
         found["sums"] = bool(seen.sites.parts and seen.sites.last_norm)
         found["window"] = isinstance(self.loaded.model, WindowModel)
         found["changed"] = self._changed(seen) if self.changes else None
@@ -79,11 +84,15 @@ class Look:
         return found
 
     def _changed(self, seen: inspect.View) -> dict[str, Any]:
-        both = inspect.Comparison(inspect.view(self.loaded.model, self.reading.ids), seen)
+        said = [change.said for change in self.changes]
+        before = inspect.view(self.loaded.model, self.reading.ids)
+        if kind_of(self.loaded) in outputs.SILENT:
+            return {"said": said, **outputs.moved(self.loaded, before, seen)}
+        both = inspect.Comparison(before, seen)
         count = min(MOVED, self.loaded.tokenizer.vocab_size)
         rows = [both.changes(at, count) for at in range(len(seen.tokens))]
         return {
-            "said": [change.said for change in self.changes],
+            "said": said,
             "kl": both.kl.tolist(),
             "moved": [
                 [{"id": id, "piece": self.piece(id), "before": p, "after": q} for id, p, q in row]

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainrule.web.microscope.edits import Change
-from chainrule.web.microscope.reading import Reading
+from chainrule.web.microscope.reading import Reading, kind_of
 from chainrule.web.models import Loaded
+
+OUTPUTS = {  # of models that predict no tokens
+    "labels": "cr.inspect.label_logprobs(seen).tolist()",
+    "tags": "cr.inspect.label_logprobs(seen).tolist()",
+    "reward": "cr.inspect.rewards(seen).tolist()",
+    "vector": "seen.output.tolist()",
+}
 
 
 def opening(loaded: Loaded, reading: Reading) -> list[str]:
@@ -15,6 +22,7 @@ def opening(loaded: Loaded, reading: Reading) -> list[str]:
         "import chainrule as cr",
         "",
         f"model, tokenizer = cr.load({str(loaded.path)!r})",
+        *(["model = cr.models.fine_tune(model, cr.models.BERTEmbedder)"] if loaded.bare else []),
         *reading.lines(),
     ]
 
@@ -29,9 +37,9 @@ def program(loaded: Loaded, reading: Reading, changes: Sequence[Change]) -> str:
     lines += [
         f"edits = [{edits}\n]" if edits else "edits = []",
         "seen = cr.inspect.view(model, ids, edits)",
-        "print(seen.summary())",
+        f"print({OUTPUTS.get(kind_of(loaded), 'seen.summary()')})",
     ]
-    if changes:
+    if changes and kind_of(loaded) not in OUTPUTS:
         lines.append("print(cr.inspect.effect(model, ids, edits).kl.tolist())")
     lines += [
         "architecture = cr.inspect.architecture(model)",

@@ -10,7 +10,9 @@ import numpy as np
 
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.generate import translate
-from chainrule.models import EncoderDecoder
+from chainrule.models import BERTClassifier, BERTEmbedder, EncoderDecoder
+from chainrule.models.bert.heads import body_of
+from chainrule.models.reward import Reward
 from chainrule.text import Marks, SpecialIds, prompt_ids
 from chainrule.web.models import Loaded
 
@@ -54,10 +56,20 @@ class Reading:
 
 
 def kind_of(loaded: Loaded) -> str:
-    """`pair`: reads a source and predicts a target; `masked`: predicts tokens where they stand; `next`: those that
-    follow."""
-    if isinstance(loaded.model, EncoderDecoder):
-        return "pair"
+    """What a model says of a text.
+
+    `pair`: reads a source and predicts a target; `masked`: predicts tokens where they stand; `next`: those that follow.
+    Without tokens: `labels` of the text, `tags` of its tokens, a `reward`, or a `vector`.
+    """
+    match loaded.model:
+        case EncoderDecoder():
+            return "pair"
+        case BERTClassifier():
+            return "tags" if loaded.model.per_token else "labels"
+        case Reward():
+            return "reward"
+        case BERTEmbedder():
+            return "vector"
     return "masked" if "masked" in getattr(loaded.model, "reads", ()) else "next"
 
 
@@ -84,7 +96,7 @@ def read(loaded: Loaded, text: str | None, target: str | None = None) -> Reading
     if kind == "pair":
         return _pair(loaded, text, target)
     before: tuple[str, ...] = ()
-    if kind == "masked":
+    if body_of(loaded.model) is not None:
         special = SpecialIds.of(loaded.tokenizer.special_ids)
         inside = prompt_ids(loaded.tokenizer, text, special=True)
         ids = np.array([special.cls, *inside, special.sep])

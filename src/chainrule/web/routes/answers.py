@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 
 from chainrule import __version__
 from chainrule.files import plain
-from chainrule.web.jobs import Job, Jobs, Tell
+from chainrule.web.jobs import Job, Jobs, Tell, watched
 
 PATIENCE = 0.4  # seconds that a request waits; then the page gets a job to watch
 
@@ -19,6 +19,16 @@ PATIENCE = 0.4  # seconds that a request waits; then the page gets a job to watc
 async def answer(jobs: Jobs, function: Callable[[Tell], Any]) -> Any:
     """The result of `function(tell)` run in a thread; of one that takes longer, the job to watch."""
     return await _waited(jobs, jobs.start(function))
+
+
+async def computed(jobs: Jobs, said: str, function: Callable[[], Any]) -> Any:
+    """The same of a function that does not say how far it is."""
+
+    def work(tell: Tell) -> Any:
+        with watched(tell, said):
+            return function()
+
+    return await answer(jobs, work)
 
 
 async def _waited(jobs: Jobs, job: Job) -> Any:

@@ -12,7 +12,7 @@ from chainrule.scaling.fits.table import QUANTITIES
 from chainrule.web.jobs import Jobs, Tell
 from chainrule.web.lab import alignment, diagnostics, embeddings, ngrams, scaling
 from chainrule.web.models import Models
-from chainrule.web.routes.answers import answer
+from chainrule.web.routes.answers import answer, computed
 
 
 def routes(jobs: Jobs, models: Models) -> APIRouter:
@@ -40,7 +40,9 @@ def _ngrams(router: APIRouter, jobs: Jobs) -> None:
         source: str = "words", own: str = "", order: int = 2, before: str = "", method: str = "mle",
         s: float = 1.0, seed: int = 0,
     ) -> Any:  # fmt: skip
-        return await answer(jobs, lambda tell: ngrams.counted(source, own, order, before, method, s, seed))
+        return await computed(
+            jobs, "counting", lambda: ngrams.counted(source, own, order, before, method, s, seed)
+        )
 
 
 def _embeddings(router: APIRouter, jobs: Jobs, models: Models) -> None:
@@ -50,7 +52,7 @@ def _embeddings(router: APIRouter, jobs: Jobs, models: Models) -> None:
 
     @router.get("/embeddings/positions")
     async def positions(n: int = 64, d: int = 32, base: float = 10000.0) -> Any:
-        return await answer(jobs, lambda tell: embeddings.encoded(n, d, base))
+        return await computed(jobs, "computing", lambda: embeddings.encoded(n, d, base))
 
     @router.get("/embeddings")
     async def shown(
@@ -98,7 +100,7 @@ def _alignment(router: APIRouter, jobs: Jobs) -> None:
 
     @router.get("/alignment")
     async def world(seed: int = 1, beta: float = 0.5) -> Any:
-        return await answer(jobs, lambda tell: alignment.shown(seed, beta))
+        return await computed(jobs, "computing", lambda: alignment.shown(seed, beta))
 
     @router.get("/alignment/train")
     async def train(method: str, seed: int = 1, beta: float = 0.5, steps: int = 120) -> Any:

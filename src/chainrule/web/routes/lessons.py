@@ -10,7 +10,7 @@ from chainrule.errors import ConfigError
 from chainrule.web.calculus import derivations
 from chainrule.web.jobs import Jobs
 from chainrule.web.lessons import figures, reading
-from chainrule.web.routes.answers import answer
+from chainrule.web.routes.answers import answer, computed
 
 LONGEST = 300  # characters of an answer
 
@@ -49,6 +49,6 @@ def routes(jobs: Jobs) -> APIRouter:
     @router.get("/figures/{name}")
     async def figure(request: Request, name: str) -> Any:
         given = dict(request.query_params)
-        return await answer(jobs, lambda tell: figures.drawn(name, given))
+        return await computed(jobs, "computing the figure", lambda: figures.drawn(name, given))
 
     return router

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from chainrule.web.microscope.looks import Look
 from chainrule.web.models import Models
 from chainrule.web.playground import play
 from chainrule.web.routes.answers import answer
+from chainrule.web.runs.overview import OTHERS, READERS
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Asked:
 Question = Annotated[Asked, Depends()]
 
 
+Looking = Callable[[Asked, Callable[[Look, Tell], Any]], Awaitable[Any]]
+
+
 def routes(jobs: Jobs, models: Models) -> APIRouter:
     router = APIRouter(prefix="/api")
 
@@ -42,8 +46,21 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
         return await answer(jobs, work)
 
     @router.get("/models")
-    async def listed() -> Any:
-        return await answer(jobs, lambda tell: models.listed())
+    async def listed(all: bool = False) -> Any:
+        """Those that predict tokens, or `all` that the microscope shows."""
+        families = (*READERS, *OTHERS) if all else READERS
+        return await answer(jobs, lambda tell: models.listed(families))
+
+    _text(router, look)
+    _model(router, look)
+    _causes(router, look)
+    _compare(router, jobs, models)
+    _playground(router, jobs, models)
+    return router
+
+
+def _text(router: APIRouter, look: Looking) -> None:
+    """What happens while a text is read."""
 
     @router.get("/microscope/view")
     async def view(asked: Question) -> Any:
@@ -73,6 +90,10 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
     async def window(asked: Question, at: int) -> Any:
         return await look(asked, lambda seen, tell: seen.window(at))
 
+
+def _model(router: APIRouter, look: Looking) -> None:
+    """What does not depend on the text."""
+
     @router.get("/microscope/heads")
     async def heads(asked: Question) -> Any:
         return await look(asked, lambda seen, tell: seen.heads())
@@ -81,9 +102,13 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
     async def architecture(asked: Question) -> Any:
         return await look(asked, lambda seen, tell: seen.architecture())
 
+
+def _causes(router: APIRouter, look: Looking) -> None:
+    """Where a prediction comes from."""
+
     @router.get("/microscope/causes")
-    async def caused(asked: Question, token: int, at: int) -> Any:
-        return await look(asked, lambda seen, tell: causes.causes(seen, token, at))
+    async def caused(asked: Question, token: int, at: int, other: str | None = None) -> Any:
+        return await look(asked, lambda seen, tell: causes.causes(seen, token, at, other))
 
     @router.get("/microscope/ablation")
     async def ablation(asked: Question, cross: bool = False) -> Any:
@@ -102,6 +127,8 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
             asked, lambda seen, tell: causes.patching(seen, other, (right, wrong), part, at, tell)
         )
 
+
+def _compare(router: APIRouter, jobs: Jobs, models: Models) -> None:
     @router.get("/microscope/compare")
     async def compare(asked: Question, against: str, against_step: int | None = None) -> Any:
         def work(tell: Tell) -> Any:
@@ -112,6 +139,8 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
 
         return await answer(jobs, work)
 
+
+def _playground(router: APIRouter, jobs: Jobs, models: Models) -> None:
     @router.post("/playground")
     async def write(form: Annotated[dict[str, Any], Body()]) -> Any:
         asked = play.Form.of(form)
@@ -122,5 +151,3 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
                 return play.answer(loaded, asked, tell)
 
         return await answer(jobs, work)
-
-    return router

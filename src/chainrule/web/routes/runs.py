@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from chainrule import data
 from chainrule.errors import ConfigError
 from chainrule.runs import RunFolder
-from chainrule.web.jobs import Jobs, Tell
+from chainrule.web.jobs import Jobs, Tell, watched
 from chainrule.web.routes.answers import answer
 from chainrule.web.runs.live import Live, said
 from chainrule.web.runs.overview import Runs
@@ -28,7 +28,14 @@ ALIVE = 15.0  # seconds after which a silent stream says that it is there
 
 def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
     router = APIRouter(prefix="/api")
-    replays = Replays()
+    _lists(router, jobs, runs, trainings)
+    _trainings(router, jobs, runs, trainings)
+    _one(router, jobs, runs, trainings)  # the last: its name may be any path
+    return router
+
+
+def _lists(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) -> None:
+    """All runs, and some of them side by side."""
 
     @router.get("/runs")
     async def listed() -> Any:
@@ -41,6 +48,10 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
     @router.get("/runs-compare")
     async def compared(run: Annotated[list[str], Query()]) -> Any:
         return await answer(jobs, lambda tell: runs.compared(run))
+
+
+def _trainings(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) -> None:
+    """Starting, stopping and resuming."""
 
     @router.get("/train")
     async def form() -> Any:
@@ -72,6 +83,11 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
         await asyncio.to_thread(trainings.resume, name, history.family)
         return {"resumed": name}
 
+
+def _one(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) -> None:
+    """One run: its log as it grows, its steps, what the doctor says, and what does not change."""
+    replays = Replays()
+
     @router.get("/runs/{name:path}/events")
     async def follow(request: Request, name: str) -> StreamingResponse:
         path = runs.path(name)
@@ -102,8 +118,6 @@ def routes(jobs: Jobs, runs: Runs, trainings: Trainings) -> APIRouter:
             return {"name": name, "state": state, "problem": process["problem"], **empty}
         return await answer(jobs, lambda tell: runs.whole(name))
 
-    return router
-
 
 async def events(request: Any, path: Path, name: str, trainings: Trainings) -> AsyncIterator[str]:
     """A snapshot whenever the log or the process has changed."""
@@ -127,6 +141,6 @@ async def events(request: Any, path: Path, name: str, trainings: Trainings) -> A
 def _examined(folder: Path, tell: Tell) -> Any:
     from chainrule.cli.commands.doctor import of_run
 
-    tell("examining the newest checkpoint", None)
-    title, findings = of_run(folder)
+    with watched(tell, "examining the newest checkpoint"):
+        title, findings = of_run(folder)
     return {"title": title, "findings": [said(finding) for finding in findings]}

@@ -34,6 +34,7 @@ class Live:
         self.ratios: dict[str, Curve] = {}
         self.samples: deque[dict[str, Any]] = deque(maxlen=SAMPLES)
         self.findings: deque[dict[str, Any]] = deque(maxlen=FINDINGS)
+        self.looks: dict[str, dict[str, Any]] = {}
         self.step, self.seconds = 0, 0.0
         self.speed, self._before = Curve(), (0, 0.0)
         self.unit, self.per_step = "steps", 1.0
@@ -63,7 +64,10 @@ class Live:
             self.samples.append({"step": step, "text": record["sample"]})
         if "finding" in record:
             self.findings.append({"step": step} | said(Finding.from_dict(record["finding"])))
-        for name, each in record.get("watch", {}).get("parameters", {}).items():
+        watch = record.get("watch", {})
+        for finding in map(Finding.from_dict, watch.get("findings", [])):  # each look finds the same again
+            self.looks.setdefault(finding.about, {"step": step} | said(finding))
+        for name, each in watch.get("parameters", {}).items():
             if is_number(each.get("update_ratio")):
                 self.ratios.setdefault(name, Curve(200)).add(step, float(each["update_ratio"]))
 
@@ -88,7 +92,7 @@ class Live:
             "curves": curves,
             "ratios": {name: [curve.steps, curve.values] for name, curve in self.ratios.items()},
             "samples": [*self.samples],
-            "findings": [*self.findings],
+            "findings": sorted([*self.findings, *self.looks.values()], key=lambda each: each["step"]),
         }
 
 

@@ -6,17 +6,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from chainrule.errors import ConfigError
+from chainrule.models import registry
 from chainrule.runs import History, RunFolder
 from chainrule.runs.records.compare import different, facts
-from chainrule.train.log import read
+from chainrule.runs.records.follow import Digest
+from chainrule.web.runs.live import Live
 
 # Families whose models predict tokens: the next ones, those that are missing, or those of a target.
 READERS = (
     "gpt", "llama", "neox", "ngram", "mlp", "lstm", "gru", "rnn", "bert", "seq2seq", "t5",
 )  # fmt: skip
+
+# Those that say something else of a text: labels, tags, a vector, a reward.
+OTHERS = ("bert-classifier", "bert-tagger", "bert-embedder", "bert-body", *registry.REWARDS)
 
 
 class Runs:
@@ -26,6 +32,8 @@ class Runs:
         self.folder = folder
         self.deep = deep
         self._known: dict[Path, tuple[Any, History]] = {}
+        self._digests: dict[Path, Digest] = {}
+        self._lock = Lock()  # of the digests: pages ask side by side
 
     def path(self, name: str) -> Path:
         """The directory of a run, which must be inside ours."""
@@ -38,7 +46,7 @@ class Runs:
         return path
 
     def history(self, name: str) -> History:
-        """The run of a name, as it is now."""
+        """The run of a name, as it is now; of its log the records that a table needs, since it may be long."""
         path = self.path(name)
         files = RunFolder(path)
         if not files.log.is_file():
@@ -49,9 +57,11 @@ class Runs:
             files.busy,
             files.environment.exists() and files.environment.stat().st_mtime_ns,
         )
+        with self._lock:
+            records = self._digests.setdefault(path, Digest(files.log)).records()
         if path not in self._known or self._known[path][0] != stamp:
-            self._known[path] = (stamp, History.of(path))
-        return replace(self._known[path][1], records=read(files.log))
+            self._known[path] = (stamp, History.of(path, records))
+        return replace(self._known[path][1], records=records)
 
     def files(self, pattern: str) -> Iterator[Path]:
         """Files below the directory; unless it is `deep`, only in it and in the directories in it."""
@@ -82,11 +92,13 @@ class Runs:
     def whole(self, name: str) -> dict[str, Any]:
         """What does not change while it trains, and the program that reads its curves."""
         history = self.history(name)
+        saved = bool(RunFolder(history.folder).saved())
         return {
             **self.line(name),
             "settings": _plain(history.settings),
             "machine": _plain(history.machine),
-            "reads": history.family in READERS and bool(RunFolder(history.folder).saved()),
+            "reads": history.family in READERS and saved,
+            "inside": history.family in (*READERS, *OTHERS) and saved,
             "python": _program([history.folder]),
         }
 
@@ -97,17 +109,21 @@ class Runs:
         found = [self.history(name) for name in names]
         return {
             "runs": [
-                {
-                    "name": name,
-                    **facts(history),
-                    **{key: history.series(key) for key in ("loss", "validation")},
-                }
+                {"name": name, **facts(history), **_curves(history.folder)}
                 for name, history in zip(names, found, strict=True)
             ],
             "settings": _plain(different([history.settings for history in found])),
             "machine": _plain(different([history.machine for history in found])),
             "python": _program([history.folder for history in found]),
         }
+
+
+def _curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """Of any number of steps as many points as can be seen."""
+    live = Live(folder)
+    live.update()
+    found = {name: live.curves[name] for name in ("loss", "validation")}
+    return {name: list(zip(curve.steps, curve.values, strict=True)) for name, curve in found.items()}
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ export function chart(title, { log = false, height = 250, label = "step" } = {})
     const lines = [];
     const levels = log ? decades(at.low, at.high) : ticks(at.low, at.high, 5);
     for (const y of levels) lines.push(s("path.rule", { d: `M${MARGIN.left} ${at.y(y)} H${width - MARGIN.right}` }), s("text.tick", { x: MARGIN.left - 9, y: at.y(y) + 4, "text-anchor": "end" }, short(y)));
-    for (const x of ticks(at.left, at.right, Math.max(2, Math.min(8, width / 110)))) lines.push(s("text.tick", { x: at.x(x), y: height - 8, "text-anchor": "middle" }, short(x)));
+    for (const x of ticks(at.left, at.right, Math.max(2, Math.min(8, width / 110))).filter(Number.isInteger)) lines.push(s("text.tick", { x: at.x(x), y: height - 8, "text-anchor": "middle" }, short(x)));
     const clip = `clip-${title.replace(/\W/g, "")}`;
     const curves = series.filter((each) => each.steps.length).map((each) => {
       let pen = false, d = "";

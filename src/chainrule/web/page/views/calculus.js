@@ -5,8 +5,8 @@ import { render as renderGraph } from "./graph.js";
 import { renderList, renderOp } from "./ops.js";
 
 export function tabs(current) {
-  const tab = (name, href) => h("a.chip", { href, data: { link: "" }, "aria-current": current === name ? "page" : null }, name);
-  return h("nav.row", { "aria-label": "Calculus" }, tab("Expression", "/calculus"), tab("Every op", "/calculus/ops"));
+  const tab = (name, href, more = "") => h("a.chip", { href, data: { link: "" }, "aria-current": current === name ? "page" : null }, name + more);
+  return h("nav.row", { "aria-label": "Calculus" }, tab("Expression", "/calculus"), tab("Every op", "/calculus/ops", ", such as softmax"));
 }
 
 export function render(place, visit) {

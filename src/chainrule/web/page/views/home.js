@@ -31,10 +31,10 @@ export async function render(place) {
         "What it expects at every token, where each head looks, and when it makes up its mind.", "Open the microscope")),
       h("a.card.way", { href: "/calculus", data: { link: "" } }, card("∂", "Start from one number and its gradient",
         "Write an expression, step through its graph forward and backward, and see that every gradient is right.", "Open the calculus"))),
-    h("p", "New to all this? ", h("a", { href: "/lessons", data: { link: "" } }, "Twenty lessons"), " lead from one number to a model that follows preferences."),
+    h("p", "New to all this? ", h("a", { href: "/lessons", data: { link: "" } }, "Twenty lessons"), " lead from one number to a model that follows preferences. Looking something up? ", h("a", { href: "/calculus/ops", data: { link: "" } }, "Every op"), " has a page with its gradient and a check, from ", h("a", { href: "/calculus/ops/softmax", data: { link: "" } }, "softmax"), " to ", h("a", { href: "/calculus/ops/attention", data: { link: "" } }, "attention"), "."),
     wrong, here, also);
   place.classList.add("stack-large");
-  const [found, models, { corpora }] = await Promise.all([ask("/api/runs"), ask("/api/models"), ask("/api/train")]);
+  const [found, models, { corpora }] = await Promise.all([ask("/api/runs"), ask("/api/models?all=true"), ask("/api/train")]);
   const imported = models.filter((each) => !each.steps.length);
   replace(also, h("div.grid2",
     h("section.card.stack", h("h2", "Imported models"), imported.length ? h("div.row", imported.slice(0, 8).map((each) => h("a.chip", { href: `/microscope?run=${encodeURIComponent(each.name)}`, data: { link: "" } }, each.name)))

@@ -9,9 +9,10 @@ import { causesCard } from "./microscope/causes.js";
 import { changedCard, whatIfCard } from "./microscope/changes.js";
 import { neuronsCard, normsCard, windowCard } from "./microscope/flow.js";
 import { architectureCard, headsCard, lensCard } from "./microscope/inside.js";
+import { about, dressed, drawSaid } from "./microscope/outputs.js";
 import { sidesCard } from "./microscope/sides.js";
 
-const TITLES = { attention: "Attention", causes: "Where it comes from", whatIf: "What if", lens: "Logit lens", norms: "Stream", neurons: "Neurons", heads: "Head scores", sides: "Side by side", architecture: "Architecture" };
+const TITLES = { attention: "Attention", causes: "Where it comes from", whatIf: "What if", lens: "Logit lens", norms: "Stream", neurons: "Neurons", heads: "What heads look for", sides: "Side by side", architecture: "Architecture" };
 
 const whole = (params, key) => (params.has(key) ? Number(params.get(key)) : null);
 
@@ -26,7 +27,7 @@ function edits(text) {
 
 export async function render(place, { params, remember, signal: left, work }) {
   place.classList.add("stack-large");
-  const models = await ask("/api/models");
+  const models = await ask("/api/models?all=true");
   if (!models.length && !params.has("run")) {
     replace(place, heading("Microscope", "Look inside a model while it reads."), noModels());
     return undefined;
@@ -34,7 +35,7 @@ export async function render(place, { params, remember, signal: left, work }) {
   const state = { ...chosen(models, params), text: params.get("text"), target: params.get("target"), at: whole(params, "at"), token: whole(params, "token"), block: params.get("block"), cross: params.get("cross") === "true",
     head: whole(params, "head") ?? 0, neurons: params.get("neurons"), edits: edits(params.get("edits")), against: params.get("against"), against_step: whole(params, "against_step"), other: params.get("other") };
   let seen = null, turn = 0, stop = new AbortController();
-  const strip = h("div.tokens", { role: "listbox", "aria-label": "Tokens", tabindex: "0", onkeydown: keys }), next = h("div"), wrong = h("div"), body = h("div.stack-large");
+  const strip = h("div.tokens", { role: "listbox", "aria-label": "Tokens", tabindex: "0", onkeydown: keys }), intro = h("div.stack"), next = h("div"), wrong = h("div"), body = h("div.stack-large");
   const slots = Object.fromEntries(["changed", "attention", "causes", "whatIf", "lens", "norms", "neurons", "heads", "sides", "architecture"].map((name) => [name, h("div", { data: { part: name } })]));
   const field = h("textarea", { rows: "2", value: state.text ?? "", "aria-label": "Text", oninput: debounce(300, () => { state.text = field.value; state.target = state.at = state.token = null; load(); }) });
   const answer = h("textarea", { rows: "2", value: state.target ?? "", "aria-label": "Target", oninput: debounce(300, () => { state.target = answer.value; state.at = state.token = null; load(); }) });
@@ -48,7 +49,7 @@ export async function render(place, { params, remember, signal: left, work }) {
   replace(place, heading("Microscope", "A text as the model reads it: what it expects at every token, where each head looks, and when it makes up its mind.", permalink(), asPython(() => seen?.python ?? "")),
     h("div.card.stack", chooser(models, state, () => { state.block = state.token = state.neurons = null; state.edits = []; load(); }), h("label.field", label, field), second, jump), wrong, body);
   replace(body,
-    h("section.card.stack", h("h2", "What it expects"), h("p.soft", "The stronger its color, the more a token surprised the model. Choose one to see what was expected to follow it."), source, strip, next),
+    h("section.card.stack", intro, source, strip, next),
     Object.values(slots));
 
   function keys(event) {
@@ -71,6 +72,10 @@ export async function render(place, { params, remember, signal: left, work }) {
   function drawStrip() {
     replace(source, seen.source && h("div", h("p.small.soft", "Source"), h("div.tokens.small", { data: { source: "" } }, seen.source.map((piece) => h("span.token", { css: { "--weight": "0%" } }, visible(piece))))), seen.source && h("p.small.soft", "Target"));
     replace(strip, seen.pieces.map((piece, i) => {
+      if (!seen.predicts) {
+        const { weight, up, title, word, data } = dressed(seen, i);
+        return h("button", { type: "button", role: "option", tabindex: "-1", class: `token${up ? " look" : ""}`, "aria-selected": i === state.at ? "true" : "false", css: { "--weight": `${Math.round(weight)}%` }, data: { at: String(i), ...data }, title, onclick: () => pick(i) }, visible(piece), word && h("small.tag", word));
+      }
       const loss = seen.kind === "masked" ? seen.loss[i] : i ? seen.loss[i - 1] : null;
       return h("button", { type: "button", role: "option", tabindex: "-1", class: "token", "aria-selected": i === state.at ? "true" : "false", css: { "--weight": `${loss === null ? 0 : Math.min(70, loss * 14)}%` },
         data: { loss: String(loss), at: String(i) }, title: loss === null ? "the first token" : `−ln P = ${number(loss)}`, onclick: () => pick(i) }, visible(piece));
@@ -78,6 +83,10 @@ export async function render(place, { params, remember, signal: left, work }) {
   }
 
   function drawNext() {
+    if (!seen.predicts) {
+      drawSaid(next, { seen, state, keep, hear: () => { for (const each of listeners) each(state.at); } });
+      return;
+    }
     const top = seen.top[state.at], target = seen.targets[state.at];
     const known = target >= 0 && state.at + 1 < seen.pieces.length;
     const before = seen.kind === "masked" ? ["Here stands ", h("code", visible(seen.pieces[state.at])), ` (rank ${seen.rank[state.at] + 1}). From both sides it expects:`]
@@ -117,11 +126,12 @@ export async function render(place, { params, remember, signal: left, work }) {
     if (state.at === null || state.at >= seen.tokens.length) state.at = seen.tokens.length - 1;
     keep();
     const shared = { models, state, seen, given, keep, listeners, pick, reload: load, work, fresh: () => mine === turn, signal };
+    replace(intro, about(seen));
     drawStrip();
     drawNext();
     const { blocks } = seen, attends = blocks.some((block) => block.heads.length), recurs = blocks.some((block) => block.recurrent);
-    const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : seen.window ? windowCard : null, causes: causesCard, whatIf: blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
-      norms: blocks.length ? normsCard : null, neurons: blocks.some((block) => block.neurons) ? neuronsCard : null, heads: attends ? headsCard : null, sides: sidesCard, architecture: architectureCard };
+    const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : seen.window ? windowCard : null, causes: causesCard, whatIf: seen.predicts && blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
+      norms: blocks.length ? normsCard : null, neurons: blocks.some((block) => block.neurons) ? neuronsCard : null, heads: attends ? headsCard : null, sides: seen.predicts ? sidesCard : null, architecture: architectureCard };
     for (const [name, card] of Object.entries(cards)) if (!card) replace(slots[name]);
     replace(jump, Object.entries(TITLES).filter(([name]) => cards[name]).map(([name, title]) => h("button.chip", { type: "button", onclick: () => slots[name].scrollIntoView({ behavior: "smooth" }) }, title)));
     for (const [name, card] of Object.entries(cards)) {

@@ -2,7 +2,7 @@
 
 import { ask, follow } from "../lib/api.js";
 import { chart } from "../lib/chart.js";
-import { count, h, number, replace } from "../lib/dom.js";
+import { count, h, number, prose, replace } from "../lib/dom.js";
 import { findingList } from "../lib/findings.js";
 import { asPython, heading, permalink, problem, toast } from "../lib/parts.js";
 import { replayCard } from "./replay.js";
@@ -26,7 +26,7 @@ export async function renderRun(place, name, visit) {
     h("section.card", loss.root),
     h("div.grid2", h("section.card", norm.root), h("section.card", ratio.root), h("section.card", lr.root), h("section.card", speed.root)),
     h("div.grid2", h("section.card.stack", h("h2", "What it writes"), samples),
-      h("section.card.stack", h("div.row.between", h("h2", "What the doctor says"), h("button.live", { onclick: examine }, "Examine the newest checkpoint")), findings, examined)),
+      h("section.card.stack", { id: "doctor" }, h("div.row.between", h("h2", "What the doctor says"), h("button.live", { onclick: examine }, "Examine the newest checkpoint")), findings, examined)),
     whole.parameters ? replayCard(name, visit) : null,
     h("details.card.derivation", h("summary", h("h2", "Settings")), settings));
   drawSettings(whole);
@@ -41,6 +41,12 @@ export async function renderRun(place, name, visit) {
       const found = await ask(`/api/runs/${address(name)}/doctor`, { onjob, signal });
       return [h("p.small.soft", found.title), findingList(found.findings)];
     });
+  }
+
+  /** The form of a new run, filled in with the settings of this one. */
+  function again() {
+    const { settings } = whole, kept = ["n_layer", "n_head", "n_embd", "block_size", "batch_size", "lr", "seed"].filter((key) => typeof settings[key] === "number");
+    return new URLSearchParams([["family", whole.family], ...(typeof settings.data === "string" ? [["data", settings.data]] : []), ...(settings.max_steps ? [["steps", settings.max_steps]] : []), ...kept.map((key) => [key, settings[key]])]);
   }
 
   async function act(path, said) {
@@ -61,7 +67,7 @@ export async function renderRun(place, name, visit) {
     replace(actions, alive ? (now.process?.alive ? h("button", { onclick: () => act("stop", "Stopping: it saves itself first") }, "Stop") : null)
       : now.there && !["empty", "finished"].includes(whole.state) ? h("button", { onclick: () => act("resume", "Resuming from the newest checkpoint") }, "Resume") : null);
     if (whole.reads && !gone) actions.append(h("a.button", { href: `/playground?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Playground"));
-    if (whole.reads && !gone) actions.append(h("a.button.main", { href: `/microscope?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Look inside"));
+    if (whole.inside && !gone) actions.append(h("a.button.main", { href: `/microscope?run=${encodeURIComponent(name)}`, data: { link: "" } }, "Look inside"));
     const { curves } = now;
     const last = (key) => curves[key][1].at(-1);
     const fact = (title, value, id, tone = "") => h("div.fact", h("span.small.soft", title), h("b", { class: tone, data: { fact: id, value: String(value.exact) } }, value.text));
@@ -78,9 +84,10 @@ export async function renderRun(place, name, visit) {
     speed.draw([line("speed", 5, `${now.unit}/s`)]);
     ratio.draw(Object.entries(now.ratios).filter(([key]) => key.endsWith("weight")).map(([key, [steps, values]], i) => ({ name: key, steps, values, color: i % 8 })));
     drawSamples(now.samples);
-    replace(findings, now.findings.length ? findingList([...now.findings].reverse()) : h("p.soft", "Nothing to remark so far."));
+    replace(findings, now.findings.length ? findingList([...now.findings].reverse()) : h("p.soft", alive ? "Nothing to remark so far." : "It remarked nothing while this run trained."));
+    const why = alive || gone ? "" : now.process?.problem || (whole.state === "failed" || whole.state === "damaged" ? whole.problem : "");
     replace(output, gone ? problem(new Error(`run ${name}: is no longer in the directory of the Studio (it was deleted or moved: see all runs)`))
-      : failed ? problem(new Error(now.process.problem))
+      : why ? h("div.stack", { role: "alert" }, h("div.error", h("b", "Why it ended: "), prose(why)), now.there && h("div.row", h("a.button", { href: `/runs/new?${again()}`, data: { link: "" } }, "Change its settings and try again"), now.findings.length ? h("a.chip", { href: "#doctor" }, "What the doctor says") : null))
         : !now.there && now.process?.lines.length ? h("pre.code", now.process.lines.slice(-12).join("\n")) : null);
     if (was !== null && was !== alive) ask(`/api/runs/${address(name)}`).then((found) => { Object.assign(whole, found); python = found.python; drawSettings(found); if (seen) draw(seen); }, () => {});
     was = alive;

@@ -66,7 +66,7 @@ async function renderWords(place, { params, remember, signal, work }) {
 }
 
 function positionMaps({ table, cosines }) {
-  return h("div.gates", [["Encoding: a row for each position, a column for each dimension", table], ["How alike two positions are (cosine)", cosines]].map(([title, packed]) => {
+  return h("div.gates", [["Encoding: rows are positions, columns dimensions", table], ["How alike two positions are (cosine)", cosines]].map(([title, packed]) => {
     const { shape: [rows, columns], values } = unpack(packed), most = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9), readout = h("p.readout");
     const canvas = paint(h(rows === columns ? "canvas.map.square" : "canvas.map", { role: "img", "aria-label": `${title}: ${rows} by ${columns}` }), values, rows, columns, { most, signed: true });
     canvas.addEventListener("pointermove", (event) => {

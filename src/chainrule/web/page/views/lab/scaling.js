@@ -131,7 +131,7 @@ async function renderPlan(place, { params, remember, work }) {
     const xs = found.options.map((each) => each.params), low = Math.min(...xs) / 30, high = Math.max(...xs) * 30;
     picture.draw([{ name: "the whole budget: 6 N D = C", x: [low, high], y: [state.compute / (6 * low), state.compute / (6 * high)], color: 7, dashed: true },
       ...found.options.map((each, i) => ({ name: OPTIONS[each.name], x: [each.params], y: [each.tokens], color: i, line: false, size: 7 }))]);
-    return h("div.grid2.uneven", h("section.card.stack", h("h2", "Options"), h("div.scroll", h("table.plain", h("thead", h("tr", h("th", "what"), h("th.num", "parameters"), h("th.num", "tokens"), h("th.num.wide", "tokens / parameter"), h("th.num", "expected loss"))),
+    return h("div.stack-large", h("section.card.stack", h("h2", "Options"), h("div.scroll", h("table.plain", h("thead", h("tr", h("th", "what"), h("th.num", "parameters"), h("th.num", "tokens"), h("th.num.wide", "tokens / parameter"), h("th.num", "expected loss"))),
       h("tbody", found.options.map((each) => h("tr", { data: { option: each.name } }, h("td", h("b", OPTIONS[each.name]), h("div.small.soft", each.about)), exact("td.num", each.params, 3), exact("td.num", each.tokens, 3), h("td.num.wide", number(each.tokens / each.params, 3)), each.loss === null ? h("td.num.small.soft", { data: { unknown: each.name } }, each.unknown) : exact("td.num", each.loss, 4)))))), h("p.small.soft", "Losses are those of the law of Hoffmann et al. (2022), fitted again in 2024, on their text and tokenizer: differences carry over, constants do not.")),
     h("section.card.stack", picture.root));
   }

@@ -3,6 +3,7 @@
 import { h, number, replace } from "../../lib/dom.js";
 import { visible } from "../../lib/model.js";
 import { asPython, work } from "../../lib/parts.js";
+import { explained, rowAt } from "./outputs.js";
 import { ask as plainAsk, recorded } from "../../lib/api.js";
 
 const SHOWN = 14; // parts, the largest first
@@ -27,14 +28,18 @@ export async function causesCard({ state, seen, given, listeners, fresh, signal,
   let python = "", turn = 0, stop = new AbortController();
   signal.addEventListener("abort", () => stop.abort());
   async function draw(how) {
-    const mine = ++turn, token = state.token ?? seen.top[state.at][0].id;
-    const found = await how(`/api/microscope/causes?${given({ token, at: state.at })}`, { signal: stop.signal });
+    const mine = ++turn, token = state.token ?? rowAt(seen, state.at)[0].id;
+    if (seen.kind === "vector" && !state.other) {
+      replace(body, h("p.soft", "Write another text above: then you see which tokens make the two alike."));
+      return;
+    }
+    const found = await how(`/api/microscope/causes?${given({ token, at: state.at, other: seen.kind === "vector" ? state.other : null })}`, { signal: stop.signal });
     if (!fresh() || mine !== turn) return;
     python = found.python;
     const { text, source } = found.gradient;
-    replace(body, h("p", "The logit of ", h("code", visible(found.piece)), " at ", h("code", visible(seen.pieces[state.at])), " is ", h("b", { data: { logit: String(found.logit) } }, number(found.logit)), state.edits.length ? ", without your changes." : "."),
+    replace(body, h("p", explained(found, seen, state.at), state.edits.length ? ", without your changes." : "."),
       source && [h("h3", "The source"), signed(seen.source, source, "Gradient times input of the source")],
-      text && [h("h3", source ? "The target so far" : "Which tokens it hangs on"), h("p.small.soft", "Gradient × input: by how much the logit would change if the embedding of a token were scaled. Blue raises it, orange lowers it."), signed(seen.pieces, text, "Gradient times input")],
+      text && [h("h3", source ? "The target so far" : "Which tokens it hangs on"), h("p.small.soft", "Gradient × input: by how much it would change if the embedding of a token were scaled. Blue raises it, orange lowers it."), signed(seen.pieces, text, "Gradient times input")],
       found.terms && [h("h3", "Which parts add to it"), h("p.small.soft", "What each part wrote into the residual stream, read in the direction of this logit. The terms sum to the logit."), terms(found.terms)],
       !text && !found.terms && h("p.soft", "This family looks its tokens up by windows: there is no stream to take apart."));
   }

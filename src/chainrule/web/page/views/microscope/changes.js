@@ -6,17 +6,22 @@ import { visible } from "../../lib/model.js";
 import { asPython, work } from "../../lib/parts.js";
 
 export async function changedCard({ state, seen, listeners, reload }) {
-  const { said, kl, moved } = seen.changed, table = h("div");
-  const strip = h("div.tokens", { "aria-label": "How far each prediction moved" }, seen.pieces.map((piece, i) => h("span.token", { css: { "--weight": `${Math.min(75, Math.round(140 * kl[i]))}%` }, data: { kl: String(kl[i]) }, title: `KL ${number(kl[i])} nats` }, visible(piece))));
-  const draw = (at) => replace(table, h("p.small.soft", "At ", h("code", visible(seen.pieces[at])), ` the prediction moved by ${number(kl[at], 3)} nats (KL). Most of all:`),
-    h("div.scroll", h("table.plain", h("thead", h("tr", h("th", "token"), h("th.num", "before"), h("th.num", "after"))), h("tbody", moved[at].map((each) => h("tr", { data: { moved: String(each.id) } }, h("td", h("code", visible(each.piece))),
+  const { said, kl, moved, numbers } = seen.changed, table = h("div");
+  const strip = h("div.tokens", { "aria-label": "How far each prediction moved" }, kl?.length === seen.pieces.length && seen.pieces.map((piece, i) => h("span.token", { css: { "--weight": `${Math.min(75, Math.round(140 * kl[i]))}%` }, data: { kl: String(kl[i]) }, title: `KL ${number(kl[i])} nats` }, visible(piece))));
+  const word = seen.predicts ? "token" : "label";
+  const draw = (chosen) => {
+    if (numbers) return replace(table, h("p", seen.kind === "reward" ? "The reward " : "The cosine with the vector before ", "went from ", h("b", { data: { before: String(numbers[0]) } }, number(numbers[0])), " to ", h("b", { data: { after: String(numbers[1]) } }, number(numbers[1])), "."));
+    const at = Math.min(chosen, kl.length - 1);
+    return replace(table, h("p.small.soft", kl.length > 1 ? ["At ", h("code", visible(seen.pieces[at])), " the prediction"] : "What it says", ` moved by ${number(kl[at], 3)} nats (KL). Most of all:`),
+    h("div.scroll", h("table.plain", h("thead", h("tr", h("th", word), h("th.num", "before"), h("th.num", "after"))), h("tbody", moved[at].map((each) => h("tr", { data: { moved: String(each.id) } }, h("td", h("code", visible(each.piece))),
       h("td.num", { data: { value: String(each.before) } }, `${number(100 * each.before, 3)} %`), h("td.num", { data: { value: String(each.after) }, class: `num ${each.after > each.before ? "good" : "bad"}` }, `${number(100 * each.after, 3)} %`)))))));
+  };
   listeners.add(draw);
   draw(state.at);
   const remove = (i) => { state.edits = state.edits.filter((_, j) => j !== i); reload(); };
   return h("section.card.stack.changed", h("div.row.between", h("h2", "What you changed"), h("button.quiet.live", { onclick: () => { state.edits = []; reload(); } }, "Undo all")),
     h("div.row", said.map((text, i) => h("span.badge.backward", { data: { edit: String(i) } }, text, h("button.quiet.tight.live", { type: "button", "aria-label": `Undo: ${text}`, onclick: () => remove(i) }, "×")))),
-    h("p.small.soft", "How far each prediction moved:"), strip, table);
+    kl?.length === seen.pieces.length && [h("p.small.soft", "How far each prediction moved:"), strip], table);
 }
 
 /** A map of numbers as buttons, one row for each name; `onpick(i, j)`. */
