@@ -17,14 +17,9 @@ SHORTEST = 20  # characters
 
 
 def prose(folder: Path, more: Iterable[str] = ()) -> str:
-    """All of a folder; `more` are texts to fine-tune on, without those of a test."""
+    """Paragraphs with an empty line between them; `more` are texts to fine-tune on, without those of a test."""
     parts = (books(folder), definitions(folder), instructions(folder), summaries(folder), sentences(folder))
-    return paragraphs(text for part in (*parts, more) for text in part)
-
-
-def paragraphs(texts: Iterable[str]) -> str:
-    """Each text once, with an empty line between them; those that say too little are left out."""
-    found = (" ".join(text.split()) for text in texts)
+    found = (" ".join(text.split()) for part in (*parts, more) for text in part)
     return "\n\n".join(dict.fromkeys(text for text in found if len(text) >= SHORTEST)) + "\n"
 
 
