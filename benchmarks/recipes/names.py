@@ -244,7 +244,7 @@ def transformers(names: Names, steps: int, seeds: list[int], folder: Path | None
         cr.seed(seed)
         gpt = GPT(GPTConfig(4, 4, 96, block_size=names.length, vocab_size=names.vocab_size, dropout=0.25))
         average = Average(gpt.parameters(), MEMORY)
-        state = None if folder is None else folder / f"seed-{seed}.npz"
+        state = None if folder is None else folder / f"seed-{seed}-of-{steps}-steps.npz"
         seconds = train(names, gpt, steps, lr=3e-3, parts=3, seed=seed, average=average, state=state)
         last = names.loss(gpt, names.dev)
         with average.in_place():
