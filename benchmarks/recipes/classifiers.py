@@ -9,15 +9,14 @@ the text; neither is seen in training, which holds back a tenth of its own texts
 
 from __future__ import annotations
 
-import datetime
 import os
 import statistics
 import tempfile
 from pathlib import Path
 
 from benchmarks.harness import command_line
-from benchmarks.recipes.commands import RESULTS, chainrule
-from benchmarks.report import cpu_name, markdown
+from benchmarks.recipes.commands import chainrule
+from benchmarks.recipes.results import write
 from chainrule.data import Labeled, Split, read_labeled
 from chainrule.runs.records.seeds import Spread
 
@@ -27,6 +26,8 @@ MODELS = {
     "body, frozen": "train bert-classifier {train} --init {body} --freeze body --pooling mean --precision bf16",
     "body, tuned": "train bert-classifier {train} --init {body} --pooling mean --precision bf16",
 }
+
+HEADER = ("task", "model", "accuracy", "by seed", "CPU time of a training")
 
 
 def files(folder: Path, data: Path) -> dict[str, tuple[Path, Path]]:
@@ -55,11 +56,16 @@ def written(folder: Path, name: str, *parts: list[Labeled]) -> tuple[Path, Path]
     return paths
 
 
-def tested(train: str, test: Path, folder: Path, seed: int) -> tuple[float, float]:
-    """Accuracy on the test texts, and seconds of training."""
-    run = folder / f"run-{len(list(folder.iterdir()))}"
-    trained = chainrule(f"{train} --seed {seed} --out {run}")
-    return float(chainrule(f"eval {run} {test}")["accuracy"]), float(trained["seconds"])
+def tested(train: str, test: Path, seeds: int) -> list[str]:
+    """Mean accuracy on the test texts with its standard error, that of each seed, and CPU time: cells of a row."""
+    accuracies, times = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(1, seeds + 1):
+            run = Path(folder, str(seed))
+            times.append(chainrule(f"{train} --seed {seed} --out {run}")["cpu_seconds"])
+            accuracies.append(float(chainrule(f"eval {run} {test}")["accuracy"]))
+    each = " ".join(f"{accuracy:.1%}" for accuracy in accuracies)
+    return [f"{Spread.of(accuracies):.1%}", each, f"{statistics.median(times):.0f} s"]
 
 
 def main() -> None:
@@ -69,26 +75,18 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
-    rows = []
+    models = {name: line for name, line in MODELS.items() if name in args.models}
+    if args.body is None:
+        models = {name: line for name, line in models.items() if "{body}" not in line}
     with tempfile.TemporaryDirectory() as place:
         found = files(Path(place), Path(os.environ["CHAINRULE_DATA"]) / "classify")
         for task in args.only:
             train, test = found[task]
-            for name in args.models:
-                if "{body}" in MODELS[name] and args.body is None:
-                    continue
-                command = MODELS[name].format(train=train, body=args.body)
-                results = [tested(command, test, Path(place), seed) for seed in range(1, args.seeds + 1)]
-                accuracies = [accuracy for accuracy, _ in results]
-                seconds = statistics.median(seconds for _, seconds in results)
-                mean = f"{Spread.of(accuracies):.1%}"
-                rows.append([task, name, mean, " ".join(f"{a:.1%}" for a in accuracies), f"{seconds:.0f} s"])
-                print(" | ".join(rows[-1]), flush=True)
-    today = f"Written on {datetime.date.today()}, {cpu_name()}; a new run replaces this file."
-    table = markdown(["", "", "accuracy", "by seed", "training"], rows)
-    commands = "\n".join(f"    chainrule {command}" for command in MODELS.values())
-    text = "\n\n".join(["# Classifiers", today, commands, table]) + "\n"
-    (RESULTS / "recipe-classifiers.md").write_text(text, encoding="utf-8")
+            for name, line in models.items():
+                row = [task, name, *tested(line.format(train=train, body=args.body), test, args.seeds)]
+                print(" | ".join(row), flush=True)
+                commands = [f"chainrule {command}" for command in MODELS.values()]
+                write("classifiers", "Classifiers", commands, HEADER, [row], keys=2)
 
 
 if __name__ == "__main__":

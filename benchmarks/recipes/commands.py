@@ -8,9 +8,9 @@ Names and BERT have programs of their own: names.py and bert.py.
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
+import resource
 import shlex
 import subprocess
 import sys
@@ -19,12 +19,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.harness import ROOT, command_line
-from benchmarks.report import cpu_name, markdown
+from benchmarks.harness import command_line
+from benchmarks.recipes.results import write
 from chainrule.data import load_pairs
 from chainrule.runs.records.seeds import Spread
 
-RESULTS = ROOT / "benchmarks" / "results"
+CPU = "CPU seconds of training"
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,22 @@ RECIPES = {
 
 
 def chainrule(line: str) -> dict:
-    """The JSON that a command prints."""
+    """The JSON that a command prints, and its CPU time, which other work on the machine hardly changes."""
     print(f"chainrule {line}", file=sys.stderr, flush=True)
+    began = _cpu_seconds()
     done = subprocess.run(
         [sys.executable, "-m", "chainrule.cli", *shlex.split(line), "--json"],
         stdout=subprocess.PIPE,
         check=True,
         text=True,
     )
-    return json.loads(done.stdout)
+    return json.loads(done.stdout) | {"cpu_seconds": _cpu_seconds() - began}
+
+
+def _cpu_seconds() -> float:
+    """Of all processes that were started from here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def phonemes(pairs: str, path: Path) -> Path:
@@ -107,7 +114,7 @@ def phonemes(pairs: str, path: Path) -> Path:
 
 
 def train_and_evaluate(recipe: Recipe, seeds: int, folder: Path) -> dict[str, list[float]]:
-    """Every measure, and the seconds of training, once per seed."""
+    """Every measure, and the CPU time of training, once per seed."""
     data = os.environ["CHAINRULE_DATA"]
     found: dict[str, list[float]] = {}
     words = {"data": data, "tokenizer": folder / f"tokenizer-{time.time_ns()}.json"}
@@ -120,10 +127,10 @@ def train_and_evaluate(recipe: Recipe, seeds: int, folder: Path) -> dict[str, li
         for number, command in enumerate(recipe.train):
             run = folder / f"run-{time.time_ns()}"
             line = command.format(**words, before=words.get("run"))
-            seconds += float(chainrule(f"{line} --seed {seed + number} --out {run}")["seconds"])
+            seconds += float(chainrule(f"{line} --seed {seed + number} --out {run}")["cpu_seconds"])
             words["run"] = run
         evaluated = chainrule(recipe.evaluate.format(**words))
-        for name, value in [("seconds", seconds), *((m, evaluated[m]) for m in recipe.measures)]:
+        for name, value in [(CPU, seconds), *((m, evaluated[m]) for m in recipe.measures)]:
             found.setdefault(name, []).append(float(value))
         print(json.dumps({"seed": seed, **{name: values[-1] for name, values in found.items()}}), flush=True)
     return found
@@ -136,26 +143,22 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in args.only:
-            text = report(RECIPES[name], train_and_evaluate(RECIPES[name], args.seeds, Path(folder)))
-            print(text)
-            (RESULTS / f"recipe-{name}.md").write_text(text, encoding="utf-8")
+            print(report(name, train_and_evaluate(RECIPES[name], args.seeds, Path(folder))))
 
 
-def report(recipe: Recipe, found: dict[str, list[float]]) -> str:
-    """The file of a recipe: what it measured, seed by seed."""
+def report(name: str, found: dict[str, list[float]]) -> str:
+    """Write the file of a recipe: what it measured, seed by seed."""
+    recipe, seeds = RECIPES[name], range(1, 1 + len(found[CPU]))
     trainings = [
         f"{line} --seed N{f' + {number}' * bool(number)}" for number, line in enumerate(recipe.train)
     ]
-    lines = [recipe.tokenizer, *trainings, recipe.evaluate]
-    command = "\n".join(f"    chainrule {line}" for line in lines if line)
-    seeds = range(1, 1 + len(found["seconds"]))
+    commands = [f"chainrule {line}" for line in (recipe.tokenizer, *trainings, recipe.evaluate) if line]
     rows = [
         [measure, str(Spread.of(values)), *(f"{value:.4f}" for value in values)]
         for measure, values in found.items()
     ]
-    table = markdown(["", "mean ± standard error", *(f"seed {seed}" for seed in seeds)], rows)
-    today = f"Written on {datetime.date.today()}, {cpu_name()}; a new run replaces this file."
-    return "\n\n".join([f"# {recipe.about}", today, command, table]) + "\n"
+    header = ["", "mean ± standard error", *(f"seed {seed}" for seed in seeds)]
+    return write(name, recipe.about, commands, header, rows)
 
 
 if __name__ == "__main__":

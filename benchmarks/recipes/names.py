@@ -1,7 +1,8 @@
 """A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
 
     CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about an hour
-    python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about 20 minutes
+    python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about 20 minutes of a core
+    python -m benchmarks.recipes.names --only transformer --state DIR        the same, continued when called again
     python -m benchmarks.recipes.names --data identifiers --steps 300        any list that `chainrule data list` knows
 
 Each line is a JSON object with the number of parameters beside every loss. Eight names of ten are for training, one for
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -37,11 +39,14 @@ from chainrule.models import (
 )
 from chainrule.optim import SGD, Adam, AdamW, choose, cosine, sweep
 from chainrule.random import generator
+from chainrule.random import step as draws_of_step
 from chainrule.runs.records.seeds import Spread
 from chainrule.text import CharTokenizer
+from chainrule.train.ema import Average
 
 BATCH = 512  # names per update
-TELL = 500  # updates between two lines of progress
+TELL = 250  # updates between two lines of progress
+MEMORY = 0.995  # of the running mean of a transformer's weights
 PARTS = ("counting", "mlp", "transformer")
 
 
@@ -118,35 +123,69 @@ def find_rate(names: Names, make: Callable[[], MLPLM]) -> None:
 
 
 def train(
-    names: Names, model: LanguageModel, steps: int, lr: float = 0.01, parts: int = 1, seed: int = 0
-) -> float:
-    """AdamW with a cosine to 0, one pass after the other over shuffled names; returns the seconds it took.
+    names: Names, model: LanguageModel, steps: int, lr: float = 0.01, parts: int = 1, seed: int = 0,
+    average: Average | None = None, state: Path | None = None,
+) -> float:  # fmt: skip
+    """AdamW with a cosine to 0, one pass after the other over shuffled names; returns the CPU seconds it took.
 
-    A batch can be taken in parts of names of like length, so that little of it is padding. The gradient is the same,
-    unless the model mixes the names of a batch, as batch norm does.
+    `average` follows the weights. The file `state` keeps all that a training needs to continue with the same bits.
     """
     keep_freed_memory()
     inputs, targets = names.batch(names.train)
     lengths = np.array([len(row) + 1 for row in names.train])
     optimizer = AdamW(model.parameters(), lr, weight_decay=0.3)
     rate, passes = cosine(lr, steps, warmup=steps // 20), max(1, len(inputs) // BATCH)
-    began = time.perf_counter()
+    began = time.process_time() - restore(state, model, optimizer, average)
     model.train()
-    for step in range(steps):
-        if step % passes == 0:
-            order = generator("order", step // passes, seed=seed).permutation(len(inputs))
+    for step in range(optimizer.steps, steps):
+        order = generator("order", step // passes, seed=seed).permutation(len(inputs))
         chosen = order[step % passes * BATCH :][:BATCH]
         optimizer.zero_grad()
-        if parts == 1:
-            model.loss(inputs[chosen], targets[chosen]).backward()
-        else:
-            for part in np.array_split(chosen[np.argsort(lengths[chosen], kind="stable")], parts):
-                T, share = lengths[part].max(), lengths[part].sum() / lengths[chosen].sum()
-                (model.loss(inputs[part, :T], targets[part, :T]) * float(share)).backward()
+        with draws_of_step(step):
+            backward(model, inputs[chosen], targets[chosen], lengths[chosen], parts)
         optimizer.step(rate(step))
+        if average is not None:
+            average.update(step + 1)
         if (step + 1) % TELL == 0:
-            progress(f"{step + 1:,} of {steps:,} steps, {time.perf_counter() - began:.0f} s")
-    return time.perf_counter() - began
+            progress(f"{step + 1:,} of {steps:,} steps, {time.process_time() - began:.0f} s of CPU time")
+            keep(state, model, optimizer, average, time.process_time() - began)
+    return time.process_time() - began
+
+
+def backward(model: LanguageModel, inputs: Array, targets: Array, lengths: Array, parts: int) -> None:
+    """The gradient of a batch, taken in parts of names of like length, so that little of it is padding.
+
+    It is the same, unless the model mixes the names of a batch, as batch norm does.
+    """
+    if parts == 1:
+        return model.loss(inputs, targets).backward()
+    for part in np.array_split(np.argsort(lengths, kind="stable"), parts):
+        T, share = lengths[part].max(), lengths[part].sum() / lengths.sum()
+        (model.loss(inputs[part, :T], targets[part, :T]) * float(share)).backward()
+
+
+def keep(
+    path: Path | None, model: LanguageModel, optimizer: AdamW, average: Average | None, seconds: float
+) -> None:
+    if path is not None:
+        mean = {} if average is None else {"mean": average.mean}
+        new = path.with_suffix(".new.npz")
+        np.savez(new, weights=model.parameters().data, seconds=seconds, **mean, **optimizer.views())
+        new.replace(path)
+
+
+def restore(path: Path | None, model: LanguageModel, optimizer: AdamW, average: Average | None) -> float:
+    """Continue where `keep` was called last; the seconds until there."""
+    if path is None or not path.exists():
+        return 0.0
+    with np.load(path) as file:
+        found = dict(file)
+    model.parameters().data[...] = found.pop("weights")
+    if average is not None:
+        average.mean[...] = found.pop("mean")
+    seconds = float(found.pop("seconds"))
+    optimizer.load(found)
+    return seconds
 
 
 def say(what: str, n_params: int, **numbers: object) -> None:
@@ -161,6 +200,7 @@ def main() -> None:
     parser.add_argument("--gpt-steps", type=int, default=4000)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the transformer")
+    parser.add_argument("--state", type=Path, help="directory in which transformers can be continued")
     args = parser.parse_args()
     names = Names([line.strip() for line in load(args.data).text.splitlines() if line.strip()])
     if "counting" in args.only:
@@ -169,7 +209,9 @@ def main() -> None:
     if "mlp" in args.only:
         windows(names, args.steps)
     if "transformer" in args.only:
-        transformers(names, args.gpt_steps, args.seeds)
+        if args.state is not None:
+            args.state.mkdir(exist_ok=True)
+        transformers(names, args.gpt_steps, args.seeds, args.state)
 
 
 def windows(names: Names, steps: int) -> None:
@@ -192,15 +234,26 @@ def windows(names: Names, steps: int) -> None:
     say(f"MLP, context {context}, once", model.count(), test=names.loss(model, names.test))
 
 
-def transformers(names: Names, steps: int, seeds: list[int]) -> None:
-    """The same GPT with each seed, and the mean of their losses on the test names."""
+def transformers(names: Names, steps: int, seeds: list[int], folder: Path | None = None) -> None:
+    """The same GPT with each seed, and the mean of their losses on the test names.
+
+    Of its last weights and their running mean those are taken that do better on dev.
+    """
     tests = []
     for seed in seeds:
         cr.seed(seed)
         gpt = GPT(GPTConfig(4, 4, 96, block_size=names.length, vocab_size=names.vocab_size, dropout=0.25))
-        seconds = train(names, gpt, steps, lr=3e-3, parts=3, seed=seed)
+        average = Average(gpt.parameters(), MEMORY)
+        state = None if folder is None else folder / f"seed-{seed}-of-{steps}-steps.npz"
+        seconds = train(names, gpt, steps, lr=3e-3, parts=3, seed=seed, average=average, state=state)
+        last = names.loss(gpt, names.dev)
+        with average.in_place():
+            mean = names.loss(gpt, names.dev)
+        if mean < last:
+            gpt.parameters().data[...] = average.mean
         losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
-        say("GPT, 4 layers of width 96", gpt.count(), seed=seed, **losses, seconds=round(seconds, 1))
+        found = {"last_dev": last, "mean_dev": mean, **losses, "cpu_seconds": round(seconds, 1)}
+        say("GPT, 4 layers of width 96", gpt.count(), seed=seed, **found)
         tests.append(losses["test"])
     spread = Spread.of(tests)
     say(f"GPT, mean of {len(seeds)}", gpt.count(), test=spread.mean, standard_error=spread.error)
