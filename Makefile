@@ -10,6 +10,7 @@ SANITIZE := .venv-sanitize
 BIN := $(VENV)/bin
 PIP := -m pip install -qq --disable-pip-version-check --no-input
 RECORDS := build/conformance
+COMMA := ,
 # The areas of the specification that are complete and must stay so.
 COMPLETE := A,B,C,D,E,F,G,H,I,J,K,L,M,N,O,P,Q,R,S,T,U,V,W,X,Y,Z,AA,AB,AC,AD
 NATIVE_SOURCES := $(shell find native -type f)
@@ -22,7 +23,7 @@ export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo studio studio-screenshots check test test-browser test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
+.PHONY: help install demo studio studio-screenshots check test test-browser test-peers test-reference test-pythons test-selection test-kernels test-arm kernels mutants sanitize sanitize-kernels reliability bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,23 +79,45 @@ kernels: $(VENV)/installed
 	@[ "$$CHAINRULE_NATIVE" = OFF ] || ! command -v $(CXX) > /dev/null || \
 	  $(BIN)/python -c "from chainrule import native; assert native.available(), native.why_missing()"
 
+# Every kernel beside plain loops in double precision, in C++: on this CPU's instruction sets, and on those of others.
+# $(call kernel_tests,FOLDER,SETTINGS of CMake,PREFIX of the program). With --plant each check is given a wrong number,
+# and must notice it.
+define kernel_tests
+@mkdir -p build
+@{ cmake -S native -B build/$(1) -DCHAINRULE_TESTS=ON $(2) && cmake --build build/$(1) --parallel $(JOBS); } \
+  > build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+@$(3) build/$(1)/tests/kernel_tests && $(3) build/$(1)/tests/kernel_tests --plant
+endef
+
+test-kernels:  ## Run the kernels' C++ tests on every instruction set of this CPU (needs CMake and a C++ compiler)
+	$(call kernel_tests,$@)
+
+ARM := aarch64-linux-gnu
+test-arm:  ## Run the same tests compiled for 64-bit ARM, emulated (Debian: g++-aarch64-linux-gnu, qemu-user)
+	@for tool in $(ARM)-g++ qemu-aarch64; do command -v $$tool > /dev/null || { \
+	  echo "test-arm: $$tool is missing (Debian: apt install g++-aarch64-linux-gnu qemu-user)"; exit 2; }; done
+	$(call kernel_tests,$@,-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+	  -DCMAKE_CXX_COMPILER=$(ARM)-g++,qemu-aarch64 -L /usr/$(ARM))
+
 mutants: $(VENV)/installed  ## Which mistakes would no test notice? Tries 60 in each of four rooms (an hour)
 	@$(BIN)/python -m tools.mutate ops optim generate train
 
-# The kernels compiled with checks of every access, on the inputs of their tests; the pool with checks for races.
-sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, the pool under ThreadSanitizer
-	@mkdir -p build
-	@$(CXX) -std=c++17 -O1 -g -fsanitize=thread -Inative native/tests/pool.cpp native/runtime/pool.cpp native/runtime/memory.cpp \
-	  -o build/pool-test -pthread && build/pool-test
+# The kernels compiled with checks of every access, on the inputs of their tests; kernels and pool with checks for races.
+sanitize: sanitize-kernels $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer, UBSan and ThreadSanitizer
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery tests/text \
 	  -k 'not memory'  # limits on memory leave the sanitizer no room, and it has its own store
 
+sanitize-kernels:  ## Only their C++ tests, and those of the pool
+	$(call kernel_tests,$@-address,-DCHAINRULE_SANITIZE=address$(COMMA)undefined)
+	$(call kernel_tests,$@-thread,-DCHAINRULE_SANITIZE=thread)
+	@build/$@-thread/tests/pool
+
 reliability: $(VENV)/installed-data  ## Kill, damage, fuzz and misuse the program thousands of times (half an hour; QUICK=1: a minute)
 	@$(BIN)/python -m benchmarks.reliability $(if $(QUICK),--quick)
 
-bench: $(VENV)/installed-peers  ## Race with PyTorch and others and write README's speed table (twenty minutes; ONLY=decode: one part)
+bench: $(VENV)/installed-peers  ## Race with PyTorch and others and write README's speed table (half an hour; ONLY=decode: one part)
 	@$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
 lint: $(VENV)/installed-lint  ## Check style, types and the direction of imports
