@@ -112,7 +112,7 @@ void check_case(const Case& c, bool small = true) {
     check(name, 2e-6, {{want.o}, {want.lse}}, [&](const std::vector<float*>& out) {
         attention_forward({out[0], c.H * c.T * c.Dv, c.T * c.Dv, c.Dv}, out[1], call_of(in));
     });
-    const Floats o(want.o.begin(), want.o.end()), lse(want.lse.begin(), want.lse.end());
+    const Floats o = narrow(want.o), lse = narrow(want.lse);
     check(name + " backward", 5e-6, small ? by_differences(in) : by_itself(in, o, lse),
           [&](const std::vector<float*>& out) { backward(out, in, o, lse); });
 }

@@ -7,10 +7,10 @@ namespace {
 
 double activated(double x, Activation f) {
     switch (f) {
-        case Activation::gelu: return x * std::erfc(-x * std::sqrt(0.5)) / 2;
-        case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-        case Activation::relu: return std::max(x, 0.0);
-        case Activation::silu: return x / (1 + std::exp(-x));
+        case Activation::gelu: return gelu_exact(x);
+        case Activation::gelu_tanh: return gelu_by_tanh(x);
+        case Activation::relu: return relu(x);
+        case Activation::silu: return silu(x);
         default: return x;
     }
 }

@@ -24,6 +24,7 @@ Floats numbers(size_t n, double low = -1, double high = 1);
 std::vector<int64_t> ids(size_t n, size_t below);
 
 inline Doubles wide(const Floats& x) { return {x.begin(), x.end()}; }
+inline Floats narrow(const Doubles& x) { return {x.begin(), x.end()}; }
 inline double sum_of_products(const Doubles& a, const Doubles& b) {
     double total = 0;
     for (size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
@@ -48,6 +49,15 @@ void check(const std::string& name, double tolerance, const std::vector<Output>&
 uint32_t random_word(const uint64_t (&key)[5], uint64_t position);
 inline bool keeps(const uint64_t (&key)[5], uint32_t threshold, uint64_t position) {
     return random_word(key, position) >= threshold;
+}
+
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+inline double silu(double x) { return x * sigmoid(x); }
+inline double relu(double x) { return x > 0 ? x : 0; }
+inline double normal_cdf(double x) { return std::erfc(-x * std::sqrt(0.5)) / 2; }
+inline double gelu_exact(double x) { return x * normal_cdf(x); }
+inline double gelu_by_tanh(double x) {
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
 // x with `digits` binary digits, ties to even, and a step of 2^least at the smallest: bf16 is (8, -133), fp16 (11, -24).

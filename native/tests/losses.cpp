@@ -34,7 +34,7 @@ void check_softmax(size_t R, size_t C, bool logarithm) {
         dx.insert(dx.end(), down.begin(), down.end());
     }
     if (C == 1) std::fill(dx.begin(), dx.end(), 0.0);  // without what is left of differences
-    const Floats saved(y.begin(), y.end());
+    const Floats saved = narrow(y);
     const std::string name = logarithm ? "log softmax" : "softmax";
     check(name, 1e-6, {{y}}, [&](const std::vector<float*>& out) {
         (logarithm ? softmax().log_forward : softmax().forward)(out[0], x.data(), R, C);
@@ -73,7 +73,7 @@ void check_cross_entropy(size_t R, size_t V, double smoothing) {
             cross_entropy().forward(out[0] + r, out[1] + r, out[2] + r, &x[r * V], &target[r], &scale[r], gap, floor, rows, V);
         });
     });
-    const Floats peaks(peak.begin(), peak.end()), totals(total.begin(), total.end());
+    const Floats peaks = narrow(peak), totals = narrow(total);
     check("cross-entropy backward", 2e-6, {{dx}}, [&](const std::vector<float*>& out) {
         cross_entropy().backward(out[0], x.data(), peaks.data(), totals.data(), target.data(), scale.data(), gap, floor, R, V);
     });

@@ -73,8 +73,6 @@ Rows plain_rows(const Inputs& in, bool centered) {
     return want;
 }
 
-Floats narrow(const Doubles& x) { return {x.begin(), x.end()}; }
-
 void check_layernorm(size_t R, size_t C) {
     const Inputs in{R, C};
     const Rows want = plain_rows(in, true);

@@ -5,8 +5,6 @@
 namespace chainrule::tests {
 namespace {
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
 enum class Cell { rnn, lstm, gru, gru_after };
 
 size_t gates_of(Cell cell) { return cell == Cell::rnn ? 1 : cell == Cell::lstm ? 4 : 3; }
@@ -100,8 +98,6 @@ Wanted wanted(const Inputs& in) {
     }
     return want;
 }
-
-Floats narrow(const Doubles& x) { return {x.begin(), x.end()}; }
 
 void check_rnn(const Inputs& in, const Wanted& want) {
     const auto [B, T, H] = std::tuple(in.B, in.T, in.H);

@@ -46,7 +46,7 @@ void step(Tables& table, const Inputs& in, size_t p) {
                     x[c] += in.average ? old[0][context[k] * C + c] / M : k == m ? old[0][context[k] * C + c] : 0;
             double score = 0;
             for (size_t c = 0; c < C; ++c) score += x[c] * old[1][targets[t] * C + c];
-            const double g = LR * ((t == 0) - 1 / (1 + std::exp(-score)));
+            const double g = LR * ((t == 0) - sigmoid(score));
             for (size_t c = 0; c < C; ++c) {
                 table[1][targets[t] * C + c] += g * x[c];
                 for (size_t k = 0; k < M; ++k)
