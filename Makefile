@@ -10,7 +10,6 @@ SANITIZE := .venv-sanitize
 BIN := $(VENV)/bin
 PIP := -m pip install -qq --disable-pip-version-check --no-input
 RECORDS := build/conformance
-COMMA := ,
 # The areas of the specification that are complete and must stay so.
 COMPLETE := A,B,C,D,E,F,G,H,I,J,K,L,M,N,O,P,Q,R,S,T,U,V,W,X,Y,Z,AA,AB,AC,AD
 NATIVE_SOURCES := $(shell find native -type f)
@@ -23,7 +22,7 @@ export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo studio studio-screenshots check test test-browser test-peers test-reference test-pythons test-selection test-kernels test-arm kernels mutants sanitize sanitize-kernels reliability bench lint format conformance docs clean fresh
+.PHONY: help install demo studio studio-screenshots check test test-browser test-peers test-reference test-pythons test-selection test-kernels test-arm kernels mutants sanitize reliability bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,17 +101,15 @@ test-arm:  ## Run the same tests compiled for 64-bit ARM, emulated (Debian: g++-
 mutants: $(VENV)/installed  ## Which mistakes would no test notice? Tries 60 in each of four rooms (an hour)
 	@$(BIN)/python -m tools.mutate ops optim generate train
 
-# The kernels compiled with checks of every access, on the inputs of their tests; kernels and pool with checks for races.
-sanitize: sanitize-kernels $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer, UBSan and ThreadSanitizer
+# The kernels compiled with checks of every access, on the inputs of their tests; the pool with checks for races.
+sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, the pool under ThreadSanitizer
+	@mkdir -p build
+	@$(CXX) -std=c++17 -O1 -g -fsanitize=thread -Inative native/tests/pool.cpp native/runtime/pool.cpp native/runtime/memory.cpp \
+	  -o build/pool-test -pthread && build/pool-test
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery tests/text \
 	  -k 'not memory'  # limits on memory leave the sanitizer no room, and it has its own store
-
-sanitize-kernels:  ## Only their C++ tests, and those of the pool
-	$(call kernel_tests,$@-address,-DCHAINRULE_SANITIZE=address$(COMMA)undefined)
-	$(call kernel_tests,$@-thread,-DCHAINRULE_SANITIZE=thread)
-	@build/$@-thread/tests/pool
 
 reliability: $(VENV)/installed-data  ## Kill, damage, fuzz and misuse the program thousands of times (half an hour; QUICK=1: a minute)
 	@$(BIN)/python -m benchmarks.reliability $(if $(QUICK),--quick)
