@@ -22,7 +22,7 @@ export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo studio studio-screenshots check test test-browser test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
+.PHONY: help install demo studio studio-screenshots check test test-browser test-peers test-reference test-pythons test-selection test-kernels test-arm kernels mutants sanitize reliability bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,26 @@ kernels: $(VENV)/installed
 	@[ "$$CHAINRULE_NATIVE" = OFF ] || ! command -v $(CXX) > /dev/null || \
 	  $(BIN)/python -c "from chainrule import native; assert native.available(), native.why_missing()"
 
+# Every kernel beside plain loops in double precision, in C++: on this CPU's instruction sets, and on those of others.
+# $(call kernel_tests,FOLDER,SETTINGS of CMake,PREFIX of the program). With --plant each check is given a wrong number,
+# and must notice it.
+define kernel_tests
+@mkdir -p build
+@{ cmake -S native -B build/$(1) -DCHAINRULE_TESTS=ON $(2) && cmake --build build/$(1) --parallel $(JOBS); } \
+  > build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+@$(3) build/$(1)/tests/kernel_tests && $(3) build/$(1)/tests/kernel_tests --plant
+endef
+
+test-kernels:  ## Run the kernels' C++ tests on every instruction set of this CPU (needs CMake and a C++ compiler)
+	$(call kernel_tests,$@)
+
+ARM := aarch64-linux-gnu
+test-arm:  ## Run the same tests compiled for 64-bit ARM, emulated (Debian: g++-aarch64-linux-gnu, qemu-user)
+	@for tool in $(ARM)-g++ qemu-aarch64; do command -v $$tool > /dev/null || { \
+	  echo "test-arm: $$tool is missing (Debian: apt install g++-aarch64-linux-gnu qemu-user)"; exit 2; }; done
+	$(call kernel_tests,$@,-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+	  -DCMAKE_CXX_COMPILER=$(ARM)-g++,qemu-aarch64 -L /usr/$(ARM))
+
 mutants: $(VENV)/installed  ## Which mistakes would no test notice? Tries 60 in each of four rooms (an hour)
 	@$(BIN)/python -m tools.mutate ops optim generate train
 
@@ -94,7 +114,7 @@ sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and U
 reliability: $(VENV)/installed-data  ## Kill, damage, fuzz and misuse the program thousands of times (half an hour; QUICK=1: a minute)
 	@$(BIN)/python -m benchmarks.reliability $(if $(QUICK),--quick)
 
-bench: $(VENV)/installed-peers  ## Race with PyTorch and others and write README's speed table (twenty minutes; ONLY=decode: one part)
+bench: $(VENV)/installed-peers  ## Race with PyTorch and others and write README's speed table (half an hour; ONLY=decode: one part)
 	@$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
 lint: $(VENV)/installed-lint  ## Check style, types and the direction of imports

@@ -1,6 +1,6 @@
-"""Races with PyTorch, llama.cpp, tokenizers, tiktoken and gensim on this machine:        make bench
+"""Races with PyTorch, JAX, llama.cpp, tokenizers, tiktoken and gensim on this machine:        make bench
 
-    make bench                        all of README's speed table, about twenty minutes on a quiet machine
+    make bench                        all of README's speed table, about half an hour on a quiet machine
     make bench ONLY=decode            one benchmark: writes its file of benchmarks/results, leaves README.md alone
     make bench ONLY="steps bpe" QUICK=1     few rounds, to see that it works; writes into build/bench
 
@@ -30,7 +30,7 @@ from benchmarks.report import (
 )
 
 README = {
-    "steps": 8,
+    "steps": 15,
     "decode": 9,
     "bpe": 4,
     "word2vec": 3,
@@ -72,17 +72,18 @@ def main() -> None:
     progress(
         f"{'a few minutes' if args.quick else f'about {sum(map(MINUTES.get, names))} minutes: {estimate}'}"
     )
-    machine, headlines, began = describe_machine(args.threads), [], time.monotonic()
+    machine, headlines, notes, began = describe_machine(args.threads), [], [], time.monotonic()
     for i, name in enumerate(names):
         left = sum(map(MINUTES.get, names[i:]))
         progress(f"{name} ({i + 1} of {len(names)}, {(time.monotonic() - began) / 60:.0f} min so far"
                  + ("" if args.quick else f", about {left} to go") + ")")  # fmt: skip
         table = run(name, args.threads, args.quick)
         headlines += table.headlines
+        notes += table.notes
         (folder / f"{name}.md").write_text(
             page(name, table, machine), encoding="utf-8"
         )  # before the next may fail
-    print(markdown(HEADER, headlines))
+    print(machine, markdown(HEADER, headlines), *notes, sep="\n\n")
     progress(f"written to {folder}")
     if not args.only and not args.quick:
         text = args.readme.read_text(encoding="utf-8")

@@ -106,18 +106,30 @@ def in_turn(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
 
 
 class Program:
-    """A worker in a process of its own; `keep_pages` runs it with malloc tuned as our trainer tunes it."""
+    """A worker in a process of its own; `keep_pages` runs it with malloc tuned as our trainer tunes it.
 
-    def __init__(self, name: str, module: str, *arguments: object, keep_pages: bool = False) -> None:
+    With `path` it imports from these folders only, and not from what is installed for editing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        *arguments: object,
+        keep_pages: bool = False,
+        path: Sequence[Path | str] = (),
+    ) -> None:
         self.name = name
         self.ms: dict[str, list[float]] = {}
         self.worker = subprocess.Popen(
-            [sys.executable, "-m", module, *map(str, arguments)],
+            [sys.executable, *(["-S"] if path else []), "-m", module, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env=os.environ | (KEEP_PAGES if keep_pages else {}),
+            env=os.environ
+            | (KEEP_PAGES if keep_pages else {})
+            | ({"PYTHONPATH": os.pathsep.join(map(str, path))} if path else {}),
         )
         self.info = self._answer()
         if "unavailable" in self.info:

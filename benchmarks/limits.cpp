@@ -6,7 +6,12 @@
 #include <thread>
 #include <vector>
 
-typedef float Eight __attribute__((vector_size(32)));
+#if defined(__AVX512F__)
+constexpr int LANES = 16;
+#else
+constexpr int LANES = 8;
+#endif
+typedef float Lanes __attribute__((vector_size(LANES * sizeof(float))));
 
 template <class Body>
 double seconds(int threads, Body body) {  // the best of five
@@ -28,8 +33,8 @@ int main(int, char** arguments) {
     const int threads = std::atoi(arguments[1]);
     constexpr long STEPS = 20'000'000, CHAINS = 12;
     const double fma = seconds(threads, [](int t) {
-        Eight c[CHAINS], a, b;
-        for (int i = 0; i < 8; ++i) a[i] = 0.999f, b[i] = 1e-3f;
+        Lanes c[CHAINS], a, b;
+        for (int i = 0; i < LANES; ++i) a[i] = 0.999f, b[i] = 1e-3f;
         for (int j = 0; j < CHAINS; ++j) c[j] = a * float(t + j);
         for (long n = 0; n < STEPS; ++n)
 #pragma GCC unroll 12
@@ -40,9 +45,9 @@ int main(int, char** arguments) {
     const size_t count = size_t(64) << 20;  // 256 MB for each thread
     std::vector<std::vector<float>> from(threads, std::vector<float>(count, 1.0f)), to = from;
     const double read = seconds(threads, [&](int t) {
-        Eight total[8] = {};
-        const Eight* x = reinterpret_cast<const Eight*>((reinterpret_cast<size_t>(from[t].data()) + 31) & ~size_t(31));
-        for (size_t i = 0; i + 16 < count / 8; i += 8)
+        Lanes total[8] = {};
+        const Lanes* x = reinterpret_cast<const Lanes*>((reinterpret_cast<size_t>(from[t].data()) + 63) & ~size_t(63));
+        for (size_t i = 0; i + 16 < count / LANES; i += 8)
 #pragma GCC unroll 8
             for (int j = 0; j < 8; ++j) total[j] += x[i + j];
         for (auto& part : total) sink = sink + part[0];
@@ -50,6 +55,6 @@ int main(int, char** arguments) {
     const double copy = seconds(threads, [&](int t) {
         for (size_t i = 0; i < count; ++i) to[t][i] = from[t][i] * 1.5f;
     });
-    std::printf("{\"gflops\": %.1f, \"read_gb_s\": %.1f, \"copy_gb_s\": %.1f}\n", threads * CHAINS * 16.0 * STEPS / fma / 1e9,
+    std::printf("{\"gflops\": %.1f, \"read_gb_s\": %.1f, \"copy_gb_s\": %.1f}\n", threads * CHAINS * 2.0 * LANES * STEPS / fma / 1e9,
                 threads * count * 4 / read / 1e9, threads * count * 8 / copy / 1e9);
 }

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from benchmarks.harness import Measured, Unavailable
 
 NOT_MEASURED = "not measured"
-PEERS = ("torch", "tokenizers", "tiktoken", "gensim", "sentencepiece")
+PEERS = ("torch", "jax", "tokenizers", "tiktoken", "gensim", "sentencepiece")
 
 
 class Row(NamedTuple):
@@ -131,11 +131,20 @@ def instruction_set() -> str:
 
 
 def cpu_name() -> str:
+    return cpu_field("model name") or platform.processor() or "unknown CPU"
+
+
+def cpu_flags() -> set[str]:
+    """Names of instruction sets, as Linux lists them."""
+    return set(cpu_field("flags").split())
+
+
+def cpu_field(name: str) -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith(name))
     except (OSError, StopIteration):
-        return platform.processor() or "unknown CPU"
+        return ""
 
 
 @cache

@@ -1,15 +1,20 @@
-"""A training step of a GPT beside PyTorch, eager and compiled: forward, loss, backward, clipping, AdamW, on a fresh
-batch each time. PyTorch runs with malloc told to keep its pages, as our trainer tells it.
+"""A training step of a GPT beside PyTorch and JAX: forward, loss, backward, clipping, AdamW, a fresh batch each time.
 
     make bench ONLY=steps
 
-step_chainrule.py and step_torch.py are the two programs; tests/peers/test_gpt.py shows that both give the same losses.
+Peers at their best: PyTorch eager and compiled, each with malloc as it is and told to keep its pages, as our trainer
+tells it; attention and AdamW are its fused ones; JAX with the whole step jitted. Each peer first runs a heat of its
+own; those within a tenth of the fastest take turns with us in the race. (All at once would not fit the memory of many
+machines.) step_chainrule.py, step_torch.py and step_jax.py are the programs; tests/peers/test_gpt.py shows that ours
+and PyTorch's give the same losses.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import importlib.util
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,16 +27,32 @@ from benchmarks.harness import (
     progress,
     race,
     serve,
-    started,
     timed,
 )
-from benchmarks.report import Row, Table, bold, joined, middle_and_best, milliseconds
+from benchmarks.report import (
+    Row,
+    Table,
+    bold,
+    cpu_flags,
+    cpu_name,
+    joined,
+    machine_limits,
+    markdown,
+    middle_and_best,
+    milliseconds,
+)
 
-SIZES = {  # layers, heads, width, context, batch, vocabulary
-    "a": (4, 4, 128, 64, 12, 65),
-    "b": (6, 6, 384, 256, 16, 65),
-    "c": (12, 12, 768, 256, 4, 50257),
-}
+
+class Sizes(dict[str, tuple[int, ...]]):
+    """By name. A name of six numbers, such as 2,4,256,1024,1,65, means these."""
+
+    def __missing__(self, name: str) -> tuple[int, ...]:
+        return tuple(map(int, name.split(",", 5)))
+
+
+SIZES = Sizes(  # layers, heads, width, context, batch, vocabulary
+    a=(4, 4, 128, 64, 12, 65), b=(6, 6, 384, 256, 16, 65), c=(12, 12, 768, 256, 4, 50257)
+)
 NAMES = {
     "a": "GPT 4 × 128, batch 12 × 64",
     "b": "GPT 6 × 384, batch 16 × 256",
@@ -39,102 +60,221 @@ NAMES = {
 }
 ROUNDS = {"a": (20, 10), "b": (8, 2), "c": (5, 1)}  # rounds, steps in each
 WARMUP = {"a": 20, "b": 2, "c": 1}
+PEERS = (
+    "PyTorch eager",
+    "PyTorch eager, pages kept",
+    "PyTorch compiled",
+    "PyTorch compiled, pages kept",
+    "JAX",
+)
+BEHIND = 1.1  # a peer this much slower than the fastest in its heat is not in the race
+
+GOALS = {  # of each size what must be reached, and the aim
+    "ratio of medians to the fastest peer": {"a": (1.45, 1.6), "b": (1.18, 1.28), "c": (1.15, 1.25)},
+    "share of the floor, by minima": {"a": (0.65, 0.75), "b": (0.80, 0.87), "c": (0.82, 0.88)},
+    "growth of memory, of PyTorch's": {"a": (0.5, 0.4), "b": (0.5, 0.4), "c": (0.65, 0.5)},
+}
+
+
+class Found(NamedTuple):
+    """One size: times of the race, fastest times of the heats, peak memory in total and its growth, in MB."""
+
+    mine: Measured
+    rivals: list[Measured]
+    heats: dict[str, float]
+    total: dict[str, float]
+    growth: dict[str, float]
+    page_faults: int
+
+    @property
+    def ratio(self) -> float:
+        return faster(self.rivals).median / self.mine.median
+
+    def least(self, kind: str) -> float:
+        """The least memory of PyTorch's variants."""
+        memory: dict[str, float] = getattr(self, kind)
+        return min(mb for name, mb in memory.items() if name.startswith("PyTorch"))
 
 
 def measure(threads: int, quick: bool) -> Table:
     table = Table(
         "Training step",
-        "Median (minimum). PyTorch runs with `MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_` = 1e9 and "
-        "`MALLOC_TOP_PAD_` = 64 MB: it keeps its pages, as our trainer does. Ratio: to the faster of eager and "
-        "compiled, above 1 if Chainrule is faster. Memory: peak in total, and its growth over the imported library.",
-        ["config", "dtype", "Chainrule", "PyTorch eager", "PyTorch compiled", "ratio of medians", "of minima",
-         "steps", "spread", "memory", "PyTorch", "growth", "PyTorch", "page faults per step"],
+        f"Median (minimum) on {cpu_name()}. Ratio: to the fastest peer, above 1 if Chainrule is faster. Pages kept: "
+        "`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_` = 1e9, `MALLOC_TOP_PAD_` = 64 MB, as our trainer sets "
+        f"them. A peer more than {BEHIND - 1:.0%} behind the fastest in its heat is not in the race, and has only a "
+        "minimum. Floor: the FLOPs of a step at the speed of fused multiply-adds in registers; share: floor ÷ minimum. "
+        "Memory: peak in total, and its growth over the imported library, the least of PyTorch's variants beside it.",
+        ["config", "dtype", "Chainrule", *PEERS, "ratio of medians", "of minima", "steps", "spread",
+         "share of the floor", "memory", "PyTorch", "growth", "PyTorch", "page faults per step"],
     )  # fmt: skip
-    memory: dict[str, list[list[float]]] = {"total": [], "growth": []}
+    goals = []
+    found = {}
     for config in SIZES:
-        rounds, count = ROUNDS[config] if not quick else (2, 1)
-        found = one_size(config, "fp32", threads, rounds, count, table)
-        for kind, sides in found.items():
-            memory[kind].append(sides)
-    one_size("a", "bf16", threads, 2, 2, table, modes=("eager",))
+        found[config] = one_size(config, "fp32", threads, quick, table)
+        goals += goal_rows(config, found[config], floor_ms(config, threads))
+    halves = (
+        ("a", "b") if "avx512_bf16" in cpu_flags() else ("a",)
+    )  # PyTorch without it: minutes for a step of b
+    for config in halves:
+        one_size(config, "bf16", threads, quick, table)
+    table.notes.append(markdown(["", "found", "must", "aim", "reached"], goals))
     for kind, title in (("total", "in total"), ("growth", "growth over the imported library")):
-        ours, theirs = zip(*memory[kind], strict=True)
-        table.headlines.append(
-            Row(
-                f"peak memory of these steps, {title}",
-                joined(f"{mb:.0f}" for mb in ours) + " MB",
-                "PyTorch " + joined(f"{mb:.0f}" for mb in theirs) + " MB",
-                joined(f"{b / a:.2f}" for a, b in zip(ours, theirs, strict=True)),
-            )
-        )
+        pairs = [(getattr(f, kind)["Chainrule"], f.least(kind)) for f in found.values()]
+        table.headlines.append(memory_row(f"peak memory of these steps, {title}", pairs))
     return table
 
 
-def one_size(
-    config: str,
-    dtype: str,
-    threads: int,
-    rounds: int,
-    count: int,
-    table: Table,
-    modes: tuple[str, ...] = ("eager", "compiled"),
-) -> dict[str, list[float]]:
-    """Adds the rows of one size; returns total and growth of memory, ours and the least of PyTorch's."""
-    progress(f"training step {config} in {dtype}: starting {1 + len(modes)} programs")
+def one_size(config: str, dtype: str, threads: int, quick: bool, table: Table) -> Found:
+    """Heats and race of one size; adds its row."""
+    rounds, count = (2, 1) if quick else ROUNDS[config]
     arguments = ("--config", config, "--dtype", dtype, "--threads", threads)
-    ours = Program("Chainrule", "benchmarks.peers.step_chainrule", *arguments)
-    peers, reasons = started(torch_program("step_torch", mode, *arguments) for mode in modes)
-    if not peers:
-        raise Unavailable("; ".join(sorted(reasons)))
-    table.notes += [f"Not measured: {reason}." for reason in sorted(reasons)]
-    programs = [ours, *peers]
-    progress(f"training step {config} in {dtype}: {rounds} rounds of {count}")
-    mine, *others = race(programs, "step", rounds, count)
-    cells = {peer.name: middle_and_best(peer) for peer in others}
-    total = [p.info["peak_mb"] for p in programs]
-    growth = [p.info["peak_mb"] - p.info["imported_mb"] for p in programs]
-    for program in programs:
-        program.close()
-    best = faster(others)
+    found = raced(
+        f"training step {config} in {dtype}", arguments, peers(arguments, dtype), rounds, count, table
+    )
+    raced_by_name = {rival.name: middle_and_best(rival) for rival in found.rivals}
+    cells = [raced_by_name.get(name) or minimum(found.heats.get(name)) for name in PEERS]
+    share = floor_ms(config, threads) / found.mine.minimum
     table.rows.append(
         (
-            f"{config}: {', '.join(map(str, SIZES[config]))}", dtype, middle_and_best(mine),
-            *(cells.get(f"PyTorch {mode}", "–") for mode in ("eager", "compiled")),
-            bold(best.median / mine.median), f"{best.minimum / mine.minimum:.2f}", f"{rounds} × {count}",
-            f"{mine.spread:.0%}", f"{total[0]:.0f} MB", joined(f"{mb:.0f}" for mb in total[1:]) + " MB",
-            f"{growth[0]:.0f} MB", joined(f"{mb:.0f}" for mb in growth[1:]) + " MB", str(ours.info["page_faults"]),
+            f"{config}: {', '.join(map(str, SIZES[config]))}", dtype, middle_and_best(found.mine), *cells,
+            bold(found.ratio), f"{faster_at_best(found):.2f}", f"{rounds} × {count}", f"{found.mine.spread:.0%}",
+            f"{share:.2f}" if dtype == "fp32" else "–",
+            f"{found.total['Chainrule']:.0f} MB", f"{found.least('total'):.0f} MB",
+            f"{found.growth['Chainrule']:.0f} MB", f"{found.least('growth'):.0f} MB", str(found.page_faults),
         )
     )  # fmt: skip
     if dtype == "fp32":
-        table.headlines.append(headline(f"training step, {NAMES[config]}", mine, others))
-    return {"total": [total[0], min(total[1:])], "growth": [growth[0], min(growth[1:])]}
+        table.headlines.append(headline(f"training step, {NAMES[config]}", found.mine, found.rivals))
+    return found
+
+
+def raced(
+    work: str,
+    arguments: Iterable[object],
+    starts: Iterable[tuple[str, Callable[[], Program]]],
+    rounds: int,
+    count: int,
+    table: Table,
+) -> Found:
+    heats, total, growth, again = {}, {}, {}, {}
+    for name, start in starts:
+        progress(f"{work}: {name} alone")
+        try:
+            program = start()
+        except Unavailable as reason:
+            table.notes.append(f"Not measured: {name}: {reason}.")
+            continue
+        program.ask("step", max(2, 2 * count))
+        heats[name], again[name] = program.measured("step").minimum, start
+        total[name], growth[name] = memory_of(program)
+        program.close()
+    if not heats:
+        raise Unavailable(table.notes[-1])
+    ahead = [name for name, ms in heats.items() if ms <= BEHIND * min(heats.values())]
+    progress(f"{work}: {rounds} rounds of {count} with {joined(ahead)}")
+    ours = Program("Chainrule", "benchmarks.peers.step_chainrule", *arguments)
+    programs = [ours, *(again[name]() for name in ahead)]
+    mine, *rivals = race(programs, "step", rounds, count)
+    total["Chainrule"], growth["Chainrule"] = memory_of(ours)
+    for program in programs:
+        program.close()
+    return Found(mine, rivals, heats, total, growth, ours.info["page_faults"])
+
+
+def memory_of(program: Program) -> tuple[float, float]:
+    return program.info["peak_mb"], program.info["peak_mb"] - program.info["imported_mb"]
+
+
+def minimum(ms: float | None) -> str:
+    return "–" if ms is None else f"({milliseconds(ms)})"
+
+
+def faster_at_best(found: Found) -> float:
+    return min(rival.minimum for rival in found.rivals) / found.mine.minimum
+
+
+def floor_ms(config: str, threads: int) -> float:
+    """The least time of a step: its FLOPs, causal scores counted once, at the speed that limits.cpp measures."""
+    import chainrule as cr
+    from chainrule.scaling import Batch, flops, total
+
+    L, H, C, T, B, V = SIZES[config]
+    sizes = cr.models.GPTConfig(n_layer=L, n_head=H, n_embd=C, block_size=T, vocab_size=V)
+    work = total(flops(cr.models.GPT.abstract(sizes), Batch(rows=B, tokens=T)))
+    return (work.forward + work.backward) / machine_limits(threads)["gflops"] / 1e6
+
+
+def goal_rows(config: str, found: Found, floor: float) -> list[tuple[str, ...]]:
+    """What was found beside what must be reached and the aim; of memory less is better."""
+    growth = found.growth["Chainrule"] / found.least("growth")
+    rows = []
+    for (what, goals), value in zip(
+        GOALS.items(), (found.ratio, floor / found.mine.minimum, growth), strict=True
+    ):
+        must, aim = goals[config]
+        sign = -1 if aim < must else 1
+        level = "aim" if sign * value >= sign * aim else "must" if sign * value >= sign * must else "no"
+        rows.append((f"{config}: {what}", f"{value:.2f}", f"{must:.2f}", f"{aim:.2f}", level))
+    return rows
+
+
+def memory_row(work: str, pairs: list[tuple[float, float]]) -> Row:
+    ours, theirs = (joined(f"{mb:.0f}" for mb in side) for side in zip(*pairs, strict=True))
+    return Row(work, f"{ours} MB", f"PyTorch {theirs} MB", joined(f"{b / a:.2f}" for a, b in pairs))
 
 
 def headline(work: str, mine: Measured, others: list[Measured]) -> Row:
     best = faster(others)
-    peer = f"{best.name} {milliseconds(best.median)}"
-    rest = ", ".join(f"{p.name.split()[-1]} {milliseconds(p.median)}" for p in others if p is not best)
+    rest = ", ".join(
+        f"{p.name.removeprefix('PyTorch ')} {milliseconds(p.median)}" for p in others if p is not best
+    )
+    found = f"{best.name} {milliseconds(best.median)}"
     return Row(
         work,
         milliseconds(mine.median),
-        f"{peer} ({rest})" if rest else peer,
+        f"{found} ({rest})" if rest else found,
         f"{best.median / mine.median:.2f}",
     )
 
 
-def torch_program(module: str, mode: str, *arguments: object) -> Callable[[], Program]:
+def torch_program(
+    module: str, mode: str, *arguments: object, keep_pages: bool = True, name: str = ""
+) -> Callable[[], Program]:
     """A program of PyTorch, to be started: step_torch, lora_torch or dpo_torch, eager or compiled."""
     return lambda: Program(
-        f"PyTorch {mode}", f"benchmarks.peers.{module}", *arguments, "--mode", mode, keep_pages=True
+        name or f"PyTorch {mode}",
+        f"benchmarks.peers.{module}",
+        *arguments,
+        "--mode",
+        mode,
+        keep_pages=keep_pages,
     )
 
 
-# What both workers share
+def jax_program(*arguments: object) -> Program:
+    if importlib.util.find_spec("jax") is None:
+        raise Unavailable("the package jax is not installed")
+    return Program("JAX", "benchmarks.peers.step_jax", *arguments, keep_pages=True)
+
+
+def peers(arguments: tuple[object, ...], dtype: str) -> list[tuple[str, Callable[[], Program]]]:
+    """Each by its name; in bf16 only those that gain by it."""
+    variants = [(mode, keep) for mode in ("eager", "compiled") for keep in (False, True)]
+    starts = [
+        (name, torch_program("step_torch", mode, *arguments, keep_pages=keep, name=name))
+        for name, (mode, keep) in zip(PEERS, variants, strict=False)
+    ]
+    if dtype == "bf16":
+        return starts[1::2]
+    return [*starts, ("JAX", lambda: jax_program(*arguments))]
+
+
+# What the workers share
 
 
 def worker_arguments(description: str | None) -> argparse.ArgumentParser:
     parser = command_line(description)
-    parser.add_argument("--config", choices=SIZES, default="a")
+    parser.add_argument("--config", default="a", help=f"{', '.join(SIZES)}, or six numbers")
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)
     return parser
@@ -149,6 +289,6 @@ def windows(config: str) -> Callable[[], np.ndarray]:
 
 
 def serve_steps(step: Callable[[], object], config: str, imported_mb: float) -> None:
-    for _ in range(1 + WARMUP[config]):
+    for _ in range(1 + WARMUP.get(config, 1)):
         step()
     serve(lambda case, count: timed(step, count), imported_mb)

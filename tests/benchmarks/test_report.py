@@ -33,7 +33,7 @@ PAGE = "before\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nafter\n"
 
 def test_every_program_can_be_imported_without_its_peers() -> None:
     names = [m for m in MODULES if not m.endswith(("_torch", "__main__"))]
-    peers = ["torch", "tokenizers", "tiktoken", "sentencepiece", "gensim", "gguf"]
+    peers = ["torch", "jax", "tokenizers", "tiktoken", "sentencepiece", "gensim", "gguf"]
     code = f"import sys; sys.modules.update(dict.fromkeys({peers})); import {', '.join(names)}"
     assert len(names) > 20
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
@@ -117,7 +117,12 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> str:
 
     def measure(threads: int, quick: bool) -> Table:
         return Table(
-            "T", "About.", ["a"], rows=[("1",)], headlines=[Row("work", "1 ms", "peer 2 ms", "2.00")]
+            "T",
+            "About.",
+            ["a"],
+            rows=[("1",)],
+            headlines=[Row("work", "1 ms", "peer 2 ms", "2.00")],
+            notes=["Note."],
         )
 
     def gone(threads: int, quick: bool) -> Table:
@@ -145,7 +150,9 @@ def test_a_whole_run_writes_every_table_and_the_readme(
     assert "| word2vec | – | not measured: gensim is not installed | – |" in written
     assert written.startswith("before\n<!-- speed: begin -->\nMachine.") and written.endswith("after\n")
     assert markdown(HEADER, []) in written
-    assert "about 29 minutes: steps 8" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "about 36 minutes: steps 15" in told.err
+    assert told.out.startswith("Machine.\n\n") and told.out.endswith("Note.\n")
 
 
 @pytest.mark.parametrize("options", [("--only", "steps", "bpe"), ("--quick",)])
