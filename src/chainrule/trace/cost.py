@@ -14,9 +14,7 @@ from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.trace.graph import Given, Graph, Node, origin
 
 FLOAT = 4  # bytes of a float32
-GAPS = (
-    1.5  # of a block that is computed, dropped and recomputed: its arrays do not fill the memory they leave
-)
+GAPS = 1.4  # of a block that is recomputed: arrays that come and go do not fill the memory they leave
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
 ATTENTION = ("attention", "packed_attention", "relative_attention")
 RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
