@@ -26,7 +26,8 @@ def click(page: Any, role: str, name: str, exact: bool = False) -> None:
 
 def test_which_head_looks_at_the_previous_token_in_a_model_that_i_trained(page: Any, runs: Path) -> None:
     page.goto("/")
-    click(page, "link", "one", exact=True)  # among “Your runs”
+    click(page, "link", "Runs", exact=True)
+    click(page, "link", "one", exact=True)
     click(page, "link", "Look inside")
     click(page, "button", "What heads look for")
     block, head, score = cr.inspect.head_scores(cr.load(runs / "one")[0]).best("previous")
@@ -54,7 +55,8 @@ def test_what_is_the_gradient_of_softmax_and_is_the_code_right(page: Any) -> Non
 
 def test_why_did_this_run_diverge(page: Any, fits: Any, diverged: str) -> None:
     page.goto("/")
-    click(page, "link", diverged)
+    click(page, "link", "Runs", exact=True)
+    click(page, "link", diverged, exact=True)
     why = page.get_by_role("alert")
     why.wait_for()
     assert re.search(r"Why it ended: .*diverged.*try a smaller lr than 9", why.inner_text())
