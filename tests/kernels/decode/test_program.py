@@ -14,7 +14,7 @@ from chainrule import native
 from chainrule.generate import Decoder
 from chainrule.generate.engine.plan import decoder_graph
 from chainrule.generate.engine.program import Compiler
-from chainrule.generate.engine.weights import BLOCKS, FORMATS, pack, pad, quantize, rounded, to_bf16
+from chainrule.generate.engine.weights import BLOCKS, CODES, FORMATS, pack, pad, quantize, rounded, to_bf16
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfig
 from chainrule.trace.lower import lower
 
@@ -185,13 +185,13 @@ def test_the_extension_refuses_what_does_not_fit() -> None:
     x, y = program.buffer(33), program.buffer(40)
     words, ones = pack([normal(40, 33)], "int8"), np.ones(64, np.float32)
     with pytest.raises(ValueError, match="words has"):
-        program.linear(y, x, words[:-1], 2, None, 0, False)
+        program.linear(y, x, words[:-1], CODES["int8"], None, 0, False)
     with pytest.raises(ValueError, match="bias has 40 elements, expected 64"):
-        program.linear(y, x, words, 2, np.ones(40, np.float32), 0, False)
+        program.linear(y, x, words, CODES["int8"], np.ones(40, np.float32), 0, False)
     with pytest.raises(ValueError, match="format"):
-        program.linear(y, x, words, len(FORMATS), None, 0, False)
+        program.linear(y, x, words, len(CODES), None, 0, False)
     with pytest.raises(ValueError, match="activation"):
-        program.linear(y, x, words, 2, None, 5, False)
+        program.linear(y, x, words, CODES["int8"], None, 5, False)
     with pytest.raises(ValueError, match="gamma has 64 elements, expected 33"):
         program.rmsnorm(x, x, ones, 1e-5)
     with pytest.raises(ValueError, match="widths 40 and 33 differ"):

@@ -263,7 +263,7 @@ def test_a_format_computes_what_a_decoder_with_rounded_weights_does(weights: str
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
 def test_rows_of_unequal_lengths(config: Any) -> None:
     model = model_of(config)
-    memory = RNG.normal(size=(9, config.n_embd)).astype(np.float32)
+    memory = np.random.default_rng(0).normal(size=(9, config.n_embd)).astype(np.float32)
 
     def of_layers(ids: Array, source: slice) -> Array:
         with cr.no_grad():
