@@ -5,11 +5,13 @@
 A GPT of 4 layers: contexts up to 4,096 at width 256, one sequence; widths up to 1,024 at a context of 256, four
 sequences. PyTorch is eager, with fused attention and AdamW, and keeps its pages; both take turns. Memory is the growth
 of the peak over the process that has only imported its library. Writes benchmarks/results/growth.md and
-docs/images/growth.png.
+docs/images/growth.png. What is measured is kept in build/growth.json: stopped and called again, it continues; --again
+begins anew.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +28,7 @@ CASES = {  # axis: its values, and (width, context, batch) of each
 }
 COLORS = {"Chainrule": GOOD, "PyTorch": BAD}
 CHART = ROOT / "docs" / "images" / "growth.png"
+KEPT = ROOT / "build" / "growth.json"
 RESULT = ROOT / "benchmarks" / "results" / "growth.md"
 
 
@@ -48,6 +51,25 @@ def measured(sizes: tuple[int, int, int], rounds: int) -> dict[str, Point]:
     for program in programs:
         program.close()
     return points
+
+
+def all_measured(rounds: int) -> Curves:
+    """Every case that was not measured before, after which all are kept."""
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for axis, cases in CASES.items():
+        for value, sizes in cases.items():
+            name = f"{axis} {value}, {rounds} rounds"
+            if name not in kept:
+                progress(name)
+                kept[name] = measured(sizes, rounds)
+                KEPT.parent.mkdir(parents=True, exist_ok=True)
+                KEPT.write_text(json.dumps(kept))
+    return {
+        axis: {
+            x: {side: Point(*p) for side, p in kept[f"{axis} {x}, {rounds} rounds"].items()} for x in cases
+        }
+        for axis, cases in CASES.items()
+    }
 
 
 def exponent(points: Sequence[tuple[int, float]]) -> float:
@@ -105,12 +127,11 @@ def draw(curves: Curves) -> Any:
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--again", action="store_true", help="measure all of it anew")
     args = parser.parse_args()
-    curves: dict[str, dict[int, dict[str, Point]]] = {}
-    for axis, cases in CASES.items():
-        for value, sizes in cases.items():
-            progress(f"{axis} {value}")
-            curves.setdefault(axis, {})[value] = measured(sizes, args.rounds)
+    if args.again:
+        KEPT.unlink(missing_ok=True)
+    curves = all_measured(args.rounds)
     text = page(
         "growth",
         table_of(curves, args.rounds),

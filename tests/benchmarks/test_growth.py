@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.lessons.growth import CASES, Point, draw, exponent, table_of
+from benchmarks.lessons import growth
+from benchmarks.lessons.growth import CASES, Point, all_measured, draw, exponent, table_of
 
 from chainrule.cli.render.plots.canvas import save
 
@@ -33,3 +34,24 @@ def test_the_table_has_a_row_for_each_size_and_tells_the_exponents() -> None:
 def test_the_chart_is_drawn(tmp_path: Path) -> None:
     save(draw(CURVES), tmp_path / "growth.png")
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_stopped_measurement_continues(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[tuple[int, int, int]] = []
+
+    def measured(sizes: tuple[int, int, int], rounds: int) -> dict[str, Point]:
+        asked.append(sizes)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return {"Chainrule": Point(1.0, 2.0), "PyTorch": Point(3.0, 4.0)}
+
+    monkeypatch.setattr(growth, "KEPT", tmp_path / "build" / "growth.json")
+    monkeypatch.setattr(growth, "measured", measured)
+    with pytest.raises(KeyboardInterrupt):
+        all_measured(5)
+    curves = all_measured(5)
+    every = [sizes for cases in CASES.values() for sizes in cases.values()]
+    assert asked == [*every[:3], *every[2:]]  # the third twice, the first two once
+    assert curves["context"][256]["PyTorch"] == Point(3.0, 4.0) and list(curves["width"]) == list(
+        CASES["width"]
+    )
