@@ -2,7 +2,11 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
 #include <new>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "runtime/allocator.hpp"
 
@@ -33,6 +37,9 @@ size_t held_bytes() {
 
 void give_back() {
     allocator().give_back();
+#if defined(__GLIBC__)
+    malloc_trim(0);  // free() keeps what is not at the end of the heap
+#endif
 }
 
 Scratch::Scratch(size_t floats) : data_(static_cast<float*>(allocate(floats * sizeof(float)))) {
