@@ -2,12 +2,13 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
 #include <new>
-
-#include "runtime/allocator.hpp"
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
+
+#include "runtime/allocator.hpp"
 
 namespace chainrule {
 namespace {

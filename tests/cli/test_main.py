@@ -293,7 +293,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
         (["--top-k", "0"], "--top-k is 0"),
         (
             ["--weights", "int3"],
-            "--weights: got 'int3' (must be one of bf16, fp16, fp32, int4, int8, q4_0, q4_1, q8_0, stored; did you mean",
+            "--weights: got 'int3' (must be one of bf16, fp16, fp32, int4, int8, q4_0, q4_1, q8_0, stored; did you",
         ),
         (["--prompt", "\N{SNOWMAN}"], "unknown character '\N{SNOWMAN}' (U+2603) at position 0"),
     ],

@@ -242,7 +242,7 @@ def _arrays(tree: Any) -> list[Array]:
 
 def _digest(grad: Array, results: tuple[float, State | None]) -> bytes:
     """The bits of a gradient, of its loss and of the state after it."""
-    found = hashlib.blake2b(grad.view(np.uint8))
+    found = hashlib.blake2b(grad.view(np.uint8).data)
     for array in (np.float64(results[0]), *_arrays(results[1])):
         found.update(np.ascontiguousarray(array).tobytes())
     return found.digest()
