@@ -36,6 +36,11 @@ def rowwise(title: str, kernel: str, rows: int, columns: int, passes: int, in_re
     return Case(name, kernel, sizes, gigabytes=passes * 4e-9 * rows * columns, in_readme=in_readme)
 
 
+def matmul_case(kind: str, M: int, N: int, K: int) -> Case:
+    """(M, K) times (K, N); NT has the second factor transposed, TN the first."""
+    return Case(f"matmul {kind} {M} × {N} × {K}", f"matmul_{kind.lower()}", (M, N, K), gflop=2e-9 * M * N * K)
+
+
 MATMULS = [
     ("NT", 768, 384, 128), ("NN", 768, 128, 512), ("TN", 512, 128, 768),
     ("NT", 4096, 1536, 384), ("NN", 4096, 384, 1536), ("TN", 1536, 384, 4096),
@@ -45,10 +50,7 @@ MATMULS = [
 RECURRENT = [(32, 128, 256, 512), (12, 64, 128, 128)]  # batch, time, inputs, hidden
 
 CASES = [
-    *(
-        Case(f"matmul {kind} {M} × {N} × {K}", f"matmul_{kind.lower()}", (M, N, K), gflop=2e-9 * M * N * K)
-        for kind, M, N, K in MATMULS
-    ),
+    *(matmul_case(*matmul) for matmul in MATMULS),
     *(
         Case(
             f"causal attention {B} × {H} × {T} × {D}", "attention", (B, H, T, D), 7e-9 * B * H * T * T * D,
@@ -75,6 +77,18 @@ CASES = [
     ),
     Case("three operations on four numbers", "three_ops", (4,)),
 ]  # fmt: skip
+
+
+def step_matmuls() -> list[Case]:
+    """The matmuls of the linear layers of training steps a, b and c (steps.py): forward NT, dx NN, dW TN."""
+    linears = [(512, 50257, 768)]  # rows, outputs, inputs; the output layer of c, a chunk of rows at a time
+    for rows, C in [(768, 128), (4096, 384), (1024, 768)]:
+        linears += [(rows, 3 * C, C), (rows, C, C), (rows, 4 * C, C), (rows, C, 4 * C)]
+    orders = [("NT", (0, 1, 2)), ("NN", (0, 2, 1)), ("TN", (1, 2, 0))]
+    return [matmul_case(kind, *(sizes[i] for i in axes)) for sizes in linears for kind, axes in orders]
+
+
+STEP_MATMULS = step_matmuls()
 
 
 def measure(threads: int, quick: bool) -> Table:
@@ -126,7 +140,7 @@ def worker_arguments(description: str | None) -> argparse.ArgumentParser:
 
 def serve_kernels(make: Callable[[str, tuple[int, ...]], Call], imported_mb: float) -> None:
     """`make` prepares the call of a kernel; it is kept until another case is asked for."""
-    by_title, prepared = {case.title: case for case in CASES}, {}
+    by_title, prepared = {case.title: case for case in [*CASES, *STEP_MATMULS]}, {}
 
     def run(title: str, count: int) -> list[float]:
         if title not in prepared:

@@ -1,6 +1,7 @@
 #include "runtime/memory.hpp"
 
 #include "bind/arrays.hpp"
+#include "ops/elementwise.hpp"
 
 namespace chainrule {
 namespace {
@@ -31,7 +32,11 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 void clear(Flat<float> x) {
     float* data = x.data();
     WithoutGil release;
-    for_rows(x.size(), 1, [=](size_t first, size_t count) { __builtin_memset(data + first, 0, count * sizeof *data); });
+    const bool large = x.size() >= 1 << 22;  // 16 MB: more than a cache would keep
+    for_rows(x.size(), 1, [=](size_t first, size_t count) {
+        large ? elementwise().clear_large(data + first, count)
+              : void(__builtin_memset(data + first, 0, count * sizeof *data));
+    });
 }
 
 // y = x, of one shape and any strides.

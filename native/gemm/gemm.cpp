@@ -17,7 +17,7 @@ constexpr size_t NC = 2048;                // columns of B packed at a time
 constexpr size_t MC = 96;                  // rows of A per unit of work: 192 KB, in the L2 cache
 constexpr size_t PACKED_ROWS = 4096;       // of A at a time, if it is packed
 constexpr size_t PACKED_FLOATS = 1 << 21;  // of A and B together, 8 MB in the L3 cache: as many parts of k as fit
-constexpr size_t MIN_PANELS = 8;           // of B per unit of work
+constexpr size_t MIN_PANELS = 2;           // of B per unit of work
 constexpr size_t UNITS = 16;               // of work, at least: then all threads end at about the same time
 constexpr size_t STRIP = 64;               // terms of k packed by one thread at a time
 constexpr size_t PACK_PANELS = 4;          // panels of B packed by one thread at a time
@@ -54,7 +54,8 @@ struct Matmul {
     const size_t MR = kernels.MR, NR = kernels.NR;
     const bool paired = precision == Precision::bf16_pairs;
     const bool in_place = a_mk.col == 1 && precision == Precision::fp32;  // contiguous rows of A are not packed,
-    const bool by_rows = a_mk.col == 1 && a_mk.row != 1;                  // or copied as rows to be rounded
+    const bool by_rows = a_mk.col == 1 && a_mk.row != 1;                  // or copied as rows to be rounded;
+    const bool spread = in_place && share_cache_sets(a_mk.row);           // some are moved apart, unit by unit
     const size_t kc = round_up(blocks_of(K, blocks_of(K, KC)), paired ? 2 : 1);
     const size_t nc = std::min(NC, round_up(N, NR));
     const size_t rows = in_place ? M : round_up(std::min(PACKED_ROWS, M), MR);  // of A per block
@@ -129,19 +130,22 @@ struct Matmul {
         const auto macrokernel = paired ? bf16_pairs().macrokernel : kernels.macrokernel;
         const size_t units_n = blocks_of(block.N, unit_cols);
         for_units(blocks_of(block.M, mc) * units_n, [&](size_t i) {
-            const size_t m = i / units_n * mc, n = i % units_n * unit_cols;
+            const size_t m = i / units_n * mc, n = i % units_n * unit_cols, height = std::min(mc, block.M - m);
+            const Scratch moved(spread ? height * spread_row(kc) : 0);
             for (size_t k = 0; k < block.K; k += kc) {
                 const size_t terms = std::min(kc, block.K - k);
                 const float* packed = block.packed_a + words(k) * rows + m * words(terms);
-                const View a = in_place  ? View{part(a_mk, block.m0 + m, block.k0 + k).data, a_mk.row, 1}
-                               : by_rows ? View{packed, words(terms), 1}
-                                         : View{packed, 1, MR};
+                const View there = part(a_mk, block.m0 + m, block.k0 + k);
+                const View a = spread     ? spread_rows(moved.data(), there, height, terms)
+                               : in_place ? there
+                               : by_rows  ? View{packed, words(terms), 1}
+                                          : View{packed, 1, MR};
                 const bool first = block.k0 + k == 0;
                 macrokernel(c_mn + (block.m0 + m) * ldc + block.n0 + n, ldc, a.data,
-                            MR * (in_place ? a_mk.row : words(terms)), a.row, a.col,
+                            MR * (in_place ? a.row : words(terms)), a.row, a.col,
                             block.packed_b + words(k) * nc + n * words(terms),
                             first && bias_n ? bias_n + block.n0 + n : nullptr, accumulate || !first,
-                            std::min(mc, block.M - m), std::min(unit_cols, block.N - n), words(terms));
+                            height, std::min(unit_cols, block.N - n), words(terms));
             }
         });
     }
@@ -162,6 +166,12 @@ void multiply_few_rows(float* c_mn, size_t ldc, View a_mk, View b_kn, const floa
 }
 
 }  // namespace
+
+View spread_rows(float* to, View a_mk, size_t M, size_t K) {
+    const size_t row = spread_row(K);
+    for (size_t m = 0; m < M; ++m) std::copy_n(a_mk.data + m * a_mk.row, K, to + m * row);
+    return {to, row, 1};
+}
 
 void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bool accumulate, size_t M, size_t N,
           size_t K, Precision precision) {

@@ -20,6 +20,13 @@ enum class Precision { fp32, bf16, fp16, bf16_pairs };
 void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bool accumulate, size_t M, size_t N,
           size_t K, Precision precision = Precision::fp32);
 
+// Rows a multiple of 4 KB apart lie in the same few sets of the L1 cache (8 lines each): the rows of a tile drive each
+// other out. So they are copied to rows an odd number of cache lines apart, on one thread: K floats each, `to` (M, K)
+// with room for spread_row(K) floats per row.
+inline bool share_cache_sets(size_t row) { return row % 1024 == 0; }
+inline size_t spread_row(size_t K) { return (K + 15) / 16 * 16 | 16; }
+View spread_rows(float* to, View a_mk, size_t M, size_t K);
+
 // C (M, N) = or += A B + bias on one thread. The rows of A are a_row apart, its panels of MR rows a_panel, its columns
 // a_k; B is packed. With bf16_pairs K counts words.
 using Macrokernel = void(float* c_mn, size_t ldc, const float* a, size_t a_panel, size_t a_row, size_t a_k,

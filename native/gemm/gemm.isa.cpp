@@ -66,6 +66,16 @@ INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_ro
     *reinterpret_cast<FourMemory*>(out + 3 * out_row) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
 }
 
+// The last panel, with fewer than COLS columns: a vector at a time, since a small matrix has few others.
+template <size_t COLS>
+void pack_last_panel(float* out, const float* in, size_t in_k, size_t K, size_t used) {
+    for (size_t k = 0; k < K; ++k)
+        for (size_t j = 0; j < COLS; j += LANES) {
+            const Vec row = j < used ? load_next(in + k * in_k + j, used - j) : fill(0);
+            store_next(out + k * COLS + j, row, COLS - j);
+        }
+}
+
 // A panel of COLS columns of B, or of Aᵀ; the first `used` exist, the rest are 0: out[k COLS + j] = in[k in_k + j in_j].
 template <size_t COLS>
 void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K, size_t used) {
@@ -76,6 +86,7 @@ void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K,
         for (; k + 4 <= K; k += 4)
             for (size_t j = 0; j < COLS; j += 4) transpose4(out + k * COLS + j, COLS, in + j * in_j + k, in_j);
     }
+    if (in_j == 1 && used < COLS) return pack_last_panel<COLS>(out, in, in_k, K, used);
     for (; k < K; ++k)
         for (size_t j = 0; j < COLS; ++j) out[k * COLS + j] = j < used ? in[k * in_k + j * in_j] : 0.0f;
 }

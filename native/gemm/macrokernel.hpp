@@ -8,12 +8,12 @@ namespace {
 
 template <size_t ROWS, Term term>
 void microkernel(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k, const float* b, const float* bias,
-                 bool accumulate, size_t cols, size_t K) {
+                 bool accumulate, size_t cols, size_t K, const float* next, size_t ahead) {
     for (size_t i = 0; i < ROWS; ++i)
         for (size_t v = 0; v < NR_VECS; ++v) __builtin_prefetch(c + i * ldc + v * LANES, 1);
     Tile<ROWS> tile;
     clear(tile);
-    multiply<ROWS, term>(tile, a, a_row, a_k, b, NR, K);
+    multiply<ROWS, term>(tile, a, a_row, a_k, b, NR, K, next, ahead);
     if (cols == NR) {
         for_vectors(tile, [=](size_t i, size_t v, Vec out) {
             float* to = c + i * ldc + v;
@@ -33,7 +33,8 @@ void microkernel(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k,
     }
 }
 
-using Microkernel = void(float*, size_t, const float*, size_t, size_t, const float*, const float*, bool, size_t, size_t);
+using Microkernel = void(float*, size_t, const float*, size_t, size_t, const float*, const float*, bool, size_t, size_t,
+                         const float*, size_t);
 
 // The micro-kernel for the last rows, 1 .. MR - 1 of them; null for none.
 template <Term term, size_t ROWS = MR - 1>
@@ -45,27 +46,26 @@ Microkernel* edge_microkernel(size_t rows) {
     }
 }
 
-// A panel of B (K × NR) stays in the L1 cache while the rows of A pass by from L2. Prefetch 1/n of the next panel of B
-// with each of n tiles: it may have to come from memory, where all cores queue.
+// A panel of B (K × NR) stays in the L1 or L2 cache while the rows of A pass by from L2. Prefetch 1/n of the next panel of
+// B with each of n tiles, between its multiply-adds: it may have to come from memory, and many requests at once would wait
+// for each other.
 template <Term term>
 void macrokernel(float* c_mn, size_t ldc, const float* a, size_t a_panel, size_t a_row, size_t a_k,
                  const float* b_packed, const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
     const size_t whole = M - M % MR;
     Microkernel* const edge = edge_microkernel<term>(M - whole);
-    const size_t tiles = whole ? whole / MR : 1, lines = K * NR_VECS, part = (lines + tiles - 1) / tiles;
+    const size_t tiles = (M + MR - 1) / MR, share = (K + tiles - 1) / tiles;
     for (size_t n = 0; n < N; n += NR) {
         const size_t cols = N - n < NR ? N - n : NR;
         const float* b = b_packed + n * K;
         const float* bias = bias_n ? bias_n + n : nullptr;
         const float* panel = a;
         float* c = c_mn + n;
-        size_t fetched = n + NR < N ? 0 : lines;  // cache lines of the next panel
-        for (size_t m = 0; m < whole; m += MR, panel += a_panel, c += MR * ldc) {
-            for (size_t i = 0; i < part && fetched < lines; ++i, ++fetched)
-                __builtin_prefetch(b + (lines + fetched) * LANES, 0, 2);
-            microkernel<MR, term>(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
-        }
-        if (edge) edge(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
+        const float* next = b + K * NR;
+        const size_t ahead = n + NR < N ? share : 0;
+        for (size_t m = 0; m < whole; m += MR, panel += a_panel, c += MR * ldc, next += ahead * NR)
+            microkernel<MR, term>(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K, next, ahead);
+        if (edge) edge(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K, next, ahead);
     }
 }
 

@@ -39,13 +39,17 @@ INLINE void clear(Tile<ROWS>& tile) {
 
 // tile += A B: A (ROWS, K) has element (i, k) at a[i a_row + k a_k]; B (K, NR) has row k at b + k b_k.
 // Each element is summed over k in order, whatever the tile: the result does not depend on ROWS. `term(a, b, c)` is
-// what a step along k does with an element of A in all lanes and a vector of B, by default c + a b.
+// what a step along k does with an element of A in all lanes and a vector of B, by default c + a b. The first `ahead`
+// steps each prefetch a row of `next` (…, NR) into the L2 cache.
 using Term = Vec(Vec, Vec, Vec);
 
 template <size_t ROWS, Term term = fma>
-INLINE void multiply(Tile<ROWS>& tile, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k, size_t K) {
+INLINE void multiply(Tile<ROWS>& tile, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k, size_t K,
+                     const float* next = nullptr, size_t ahead = 0) {
     Tile<ROWS> t = tile;  // a local copy, which the compiler keeps in registers
     for (size_t k = 0; k < K; ++k) {
+        if (k < ahead)
+            for (size_t v = 0; v < NR_VECS; ++v) __builtin_prefetch(next + k * NR + v * LANES, 0, 2);
         Vec row[NR_VECS];
 #pragma GCC unroll 4
         for (size_t v = 0; v < NR_VECS; ++v) row[v] = load(b + k * b_k + v * LANES);

@@ -24,12 +24,16 @@ public:
         }
     }
 
-    // c (R, N) = or += a (R, K) B + bias, on this thread.
-    void multiply(float* c_rn, const float* a, size_t lda, size_t R, bool accumulate = false,
+    // c (R, N) = or += a (R, K) B + bias, on this thread. The rows of a are whole sequences apart, often a power of two.
+    void multiply(float* c_rn, const float* a_rk, size_t lda, size_t R, bool accumulate = false,
                   const float* bias_n = nullptr) const {
+        const bool spread = R > 1 && share_cache_sets(lda);
+        const Scratch moved(spread ? R * spread_row(K_) : 0);
+        const View a = spread ? spread_rows(moved.data(), {a_rk, lda, 1}, R, K_) : View{a_rk, lda, 1};
         for (size_t k = 0; k < K_; k += KC)
-            gemm_kernels().macrokernel(c_rn, N_, a + k, gemm_kernels().MR * lda, lda, 1, packed_.data() + k * padded_,
-                                       k == 0 ? bias_n : nullptr, accumulate || k > 0, R, N_, std::min(KC, K_ - k));
+            gemm_kernels().macrokernel(c_rn, N_, a.data + k, gemm_kernels().MR * a.row, a.row, 1,
+                                       packed_.data() + k * padded_, k == 0 ? bias_n : nullptr, accumulate || k > 0, R,
+                                       N_, std::min(KC, K_ - k));
     }
 
 private:

@@ -22,7 +22,7 @@ void forward(float* y_rc, const float* x_rc, size_t R, size_t C) {
         const Vec peak = fill(row_maximum(x, C));
         Vec total = fill(0);
         for (size_t c = 0; c < C; c += LANES) {
-            const Vec e = exp(load_next(x + c, C - c, MASKED) - peak);
+            const Vec e = exp_negative(load_next(x + c, C - c, MASKED) - peak);
             total = total + e;
             store_next(y + c, e, C - c);
         }
@@ -50,7 +50,7 @@ void log_forward(float* y_rc, const float* x_rc, size_t R, size_t C) {
         const float* x = x_rc + r * C;
         const Vec peak = fill(row_maximum(x, C));
         Vec total = fill(0);
-        for (size_t c = 0; c < C; c += LANES) total = total + exp(load_next(x + c, C - c, MASKED) - peak);
+        for (size_t c = 0; c < C; c += LANES) total = total + exp_negative(load_next(x + c, C - c, MASKED) - peak);
         const float all = sum(total);
         const Vec log_all = fill(all == 0 ? 0 : __builtin_logf(all));  // [SM.6]
         for (size_t c = 0; c < C; c += LANES)

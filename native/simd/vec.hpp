@@ -50,6 +50,21 @@ INLINE Vec load(const float* from) {
 INLINE void store(float* to, Vec v) {
     CHAINRULE_EACH *reinterpret_cast<Memory*>(to + i * WIDTH) = v.part[i];
 }
+// Past the caches, for arrays too large for them; `to` is 64-byte aligned. Ends with stream_fence().
+INLINE void stream(float* to, Vec v) {
+#if defined(__AVX512F__)
+    _mm512_stream_ps(to, (__m512)v.part[0]);
+#elif defined(__AVX2__)
+    CHAINRULE_EACH _mm256_stream_ps(to + i * WIDTH, (__m256)v.part[i]);
+#else
+    store(to, v);
+#endif
+}
+INLINE void stream_fence() {
+#if defined(__AVX2__)
+    _mm_sfence();
+#endif
+}
 INLINE Vec fill(float value) {
     Vec v;
     CHAINRULE_EACH v.part[i] = value - Register{};  // x - 0 is x, also for -0: a plain broadcast
@@ -93,7 +108,11 @@ INLINE void store_bools(uint8_t* to, Int mask) {
 
 // The rest of a row, 0 < n < LANES: lanes beyond n get the value `other`; their memory is not touched.
 INLINE Vec load_some(const float* from, size_t n, float other = 0) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+    Vec v = fill(other);
+    v.part[0] = (Register)_mm512_mask_loadu_ps((__m512)v.part[0], (__mmask16)((1u << n) - 1), from);
+    return v;
+#elif defined(__AVX2__)
     Vec v = fill(other);
     CHAINRULE_EACH {
         const IntRegister place = {0, 1, 2, 3, 4, 5, 6, 7}, mask = place < static_cast<int32_t>(n) - int32_t(i * WIDTH);
@@ -109,7 +128,9 @@ INLINE Vec load_some(const float* from, size_t n, float other = 0) {
 #endif
 }
 INLINE void store_some(float* to, Vec v, size_t n) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), (__m512)v.part[0]);
+#elif defined(__AVX2__)
     CHAINRULE_EACH {
         const IntRegister place = {0, 1, 2, 3, 4, 5, 6, 7}, mask = place < static_cast<int32_t>(n) - int32_t(i * WIDTH);
         _mm256_maskstore_ps(to + i * WIDTH, reinterpret_cast<__m256i>(mask), v.part[i]);

@@ -94,7 +94,9 @@ def test_nothing_to_do(M: int, N: int, K: int) -> None:
     np.testing.assert_array_equal(native.matmul(a, b), np.zeros((M, N), np.float32))
 
 
-@pytest.mark.parametrize(("M", "N", "K"), [(4096, 384, 96), (97, 5000, 300), (3, 700, 600), (513, 65, 1000)])
+@pytest.mark.parametrize(
+    ("M", "N", "K"), [(4096, 384, 96), (97, 5000, 300), (3, 700, 600), (513, 65, 1000), (200, 130, 2048)]
+)
 def test_the_same_bits_for_any_number_of_threads(M: int, N: int, K: int) -> None:
     rng = np.random.default_rng(4)
     a, b = matrix(rng, M, K, False), matrix(rng, K, N, True)
@@ -104,6 +106,23 @@ def test_the_same_bits_for_any_number_of_threads(M: int, N: int, K: int) -> None
     for n in (2, 3, 8):
         native.set_threads(n)
         assert (native.matmul(a, b).tobytes(), native.matmul(at, bt).tobytes()) == want, f"{n} threads"
+
+
+@pytest.mark.parametrize("isa", native.isas())
+@pytest.mark.parametrize("K", [1024, 3072])
+def test_rows_that_share_cache_sets_give_the_same_bits(isa: str, K: int) -> None:
+    """Rows a multiple of 4 KB apart are copied first; a step of one more float, and they are read in place."""
+    assert extension.set_isa(isa)
+    rng = np.random.default_rng(11)
+    b, old = matrix(rng, K, 70, True), rng.normal(size=(117, 70)).astype(np.float32)
+    apart = np.zeros((117, K + 1), np.float32)
+    apart[:, :K] = matrix(rng, 117, K, False)
+    for first in (0, 5):  # also a part of each row
+        a = apart[:, first:K]
+        same = np.zeros((117, K), np.float32)
+        same[:, first:] = a
+        got = native.matmul(same[:, first:], b[first:], out=old.copy(), accumulate=True)
+        assert got.tobytes() == native.matmul(a, b[first:], out=old.copy(), accumulate=True).tobytes()
 
 
 def test_a_row_does_not_depend_on_its_neighbors() -> None:

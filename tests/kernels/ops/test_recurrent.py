@@ -20,7 +20,14 @@ CASES = {  # op, gates, states, constants
     "gru": (cr.ops.gru_sequence, 3, 1, {}),
     "gru, reset after": (cr.ops.gru_sequence, 3, 1, {"reset_after": True}),
 }
-SIZES = [(1, 2, 1, 1), (7, 3, 5, 7), (2, 5, 33, 16), (65, 2, 7, 65), (3, 4, 16, 257)]  # B, T, X, H
+SIZES = [
+    (1, 2, 1, 1),
+    (7, 3, 5, 7),
+    (2, 5, 33, 16),
+    (65, 2, 7, 65),
+    (3, 4, 16, 257),
+    (9, 32, 5, 32),
+]  # B, T, X, H
 extension = native.kernels()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from chainrule import native
 from tests.test_native import python
 
@@ -19,6 +22,17 @@ def test_memory_is_kept_for_the_next_step_and_given_back_on_request() -> None:
     del again
     kernels.give_back()
     assert kernels.held_bytes() == before
+
+
+@pytest.mark.parametrize("isa", native.isas())
+@pytest.mark.parametrize(("size", "first", "rest"), [(100, 3, 1), ((1 << 22) + 77, 5, 9), (1 << 22, 0, 0)])
+def test_clear_writes_zeros_and_nothing_beside_them(isa: str, size: int, first: int, rest: int) -> None:
+    """Large arrays are cleared past the caches, a line at a time: their ends may lie anywhere in a line."""
+    assert native.kernels().set_isa(isa)
+    x = native.empty((first + size + rest,))
+    x[...] = 1
+    native.kernels().clear(x[first : first + size])
+    assert np.count_nonzero(x) == first + rest and x[:first].all() and x[first + size :].all()
 
 
 def test_too_little_memory_is_an_error_and_no_more() -> None:
