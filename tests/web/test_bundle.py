@@ -15,7 +15,7 @@ def test_every_module_is_inside_and_imports_only_these() -> None:
     assert len(found) == len([*PAGE.rglob("*.js")]) - 1  # theme.js is no module
     for url in found.values():
         text = base64.b64decode(url.partition("base64,")[2]).decode()
-        names = re.findall(r'(?:from |import\(?)"([^"]+)"', text)
+        names = re.findall(r'(?:^import .*from |^\} from |import\()"([^"]+)"', text, re.MULTILINE)
         assert set(names) <= found.keys() and '"./' not in text and '"../' not in text
 
 

@@ -109,7 +109,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
 
 def abstract_forward(logits: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Result:
     goal = abstract_goal(logits.shape, logits.dtype, targets)
-    losses, peak, total = abstract((3, len(goal.target)), logits.dtype)
+    losses, peak, total = (abstract((len(goal.target),), logits.dtype) for _ in range(3))
     loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(logits.shape[:-1])
     return loss, (logits, peak, total, *goal)
 
@@ -181,7 +181,7 @@ def _native_targets(targets: Array, ignore_index: int | None, reduction: str) ->
 
 def row_losses(x: Array, goal: Goal) -> tuple[Array, Array, Array]:
     """logits (N, V) -> the loss, the maximum and the sum of exponentials of each row, (N,) each"""
-    losses, peak, total = np.empty((3, len(x)), x.dtype)
+    losses, peak, total = (np.empty(len(x), x.dtype) for _ in range(3))
     for rows in row_blocks(len(x), x.shape[1], BLOCK):
         z, m = minus_max(x[rows], axis=1)
         peak[rows] = m[:, 0]

@@ -66,7 +66,7 @@ def forward(
     options = (targets, weights, ignore_index, label_smoothing, exclude_true, reduction)
     goal = read_goal(NAME, shape, x.dtype, *options)
     X = rows(x)  # (N, C)
-    losses, peak, total = np.empty((3, len(X)), x.dtype)
+    losses, peak, total = (np.empty(len(X), x.dtype) for _ in range(3))
     logits = np.empty((len(X), len(W)), x.dtype) if _kept(shape) else None
     for chunk in _chunks(len(X), len(W)):
         z = times(X[chunk], W.T)
@@ -148,7 +148,7 @@ def value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array,
     goal = Goal(*constants)
     slope = None if dy is None else goal.scaled(dy)
     X = rows(x)  # (N, C)
-    losses, peak, total = np.empty((3, len(X)), x.dtype)
+    losses, peak, total = (np.empty(len(X), x.dtype) for _ in range(3))
     dX, dW = np.empty_like(X) if needs[0] else None, _sum_of(W, needs, ids)
     for chunk in _chunks(len(X), len(W)):
         z = times(X[chunk], W.T)
@@ -258,7 +258,7 @@ def abstract_forward(
     ids = None if own is None else abstract(own.shape[:1], np.intp)
     if reduction != "none" and not _kept(shape):
         return abstract((), x.dtype), (x, W, ids, *goal)  # deferred
-    losses, peak, total = abstract((3, len(goal.target)), x.dtype)
+    losses, peak, total = (abstract((len(goal.target),), x.dtype) for _ in range(3))
     logits = abstract((len(losses), len(W)), x.dtype) if _kept(shape) else None
     loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(shape[:-1])
     return loss, (x, W, ids, logits, peak, total, *goal)

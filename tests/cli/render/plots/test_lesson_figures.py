@@ -20,7 +20,7 @@ def drawn(tmp_path: Path) -> Any:
     """Draw a figure by its name into a file; returns the figure."""
 
     def by_name(name: str) -> Figure:
-        module, function, _ = FIGURES[name]
+        module, _, function = FIGURES[name][0].partition(".")
         figure: Figure = getattr(importlib.import_module(f"chainrule.cli.render.plots.{module}"), function)()
         figure.savefig(tmp_path / "figure.png")
         assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
