@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -241,6 +241,14 @@ def check_file(path: Path) -> None:
     _check_parent(path)
     if path.exists() and not path.is_file():
         raise ConfigError(f"{path}: is not a regular file (choose another name)")
+
+
+def check_replaced(path: Path, endings: Sequence[str]) -> None:
+    """Refuse to replace what is no file, or a file of another kind."""
+    check_file(path)
+    if path.exists() and path.suffix not in endings:
+        rule = f"only a file that ends in {' or '.join(endings)} is replaced"
+        raise ConfigError(f"{path}: exists already ({rule}: choose another name, or remove it)")
 
 
 def check_folder(path: Path) -> None:

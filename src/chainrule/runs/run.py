@@ -212,7 +212,7 @@ class Run:
         trainer.plan = Plan(trainer.config, trainer.plan.total)
         if "patience" in settings:
             trainer.best_so_far.waited = 0
-        if "shard_optimizer" in settings:
+        if {"shard_optimizer", "compile"} & settings.keys():
             trainer.gradient.prepare()
             trainer.gradient.load(checkpoint.load(self.folder).optimizer)
 

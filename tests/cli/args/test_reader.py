@@ -88,6 +88,7 @@ def test_values(words: str, expected: dict[str, Any]) -> None:
     ("words", "error", "fields"),
     [
         ("r --n-lyer 3", UnknownOption, {"word": "--n-lyer", "hint": "did you mean --n-layer?"}),
+        ("r --nofast", UnknownOption, {"word": "--nofast", "hint": "did you mean --no-fast?"}),
         ("r --n-layer", MissingValue, {"flag": "--n-layer"}),
         ("r --n-layer --fast", MissingValue, {"flag": "--n-layer"}),
         ("r --n-layer x", BadValue, {"flag": "--n-layer", "value": "x", "rule": "must be an integer"}),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainrule.files import check_file, check_folder, check_new, check_new_file
+from chainrule.files import check_folder, check_new, check_new_file, check_replaced
 
 if TYPE_CHECKING:
     from chainrule.cli.args.options import Option
@@ -22,8 +22,12 @@ class Output:
 
 New = Output(check_new)  # a directory that may exist if it is empty, or a file where the format is one
 NewFile = Output(check_new_file)  # what is learned or gathered: one that exists is not replaced
-File = Output(check_file)  # what is quickly made again: one that exists is replaced
 Folder = Output(check_folder)  # for files
+
+
+def replaced(*endings: str) -> Output:
+    """What is quickly made again: a file that exists is replaced if its name ends so, and otherwise kept."""
+    return Output(lambda path: check_replaced(path, endings))
 
 
 def check_outputs(options: Sequence[Option], command: Any) -> None:

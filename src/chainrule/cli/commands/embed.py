@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, texts_in
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.outputs import File
+from chainrule.cli.args.outputs import replaced
 from chainrule.cli.render.progress import Progress
 from chainrule.columns import Columns
 from chainrule.errors import ConfigError, DataError
@@ -36,7 +36,7 @@ class Command:
     """A directory that `chainrule import` takes, a run, or one of its checkpoints."""
     file: Annotated[str, Argument("FILE")]
     """A text per line; or a .jsonl, .csv, .tsv or .parquet with a text per row; - for standard input."""
-    out: Annotated[Path | None, File] = None
+    out: Annotated[Path | None, replaced(".npy")] = None
     """File to write, .npy."""
     columns: TextColumns = field(default_factory=Columns)
     pooling: Literal["mean", "cls", "max"] | None = None

@@ -117,9 +117,13 @@ def _import_http() -> tuple[Any, Any]:
 
 def greeting(address: str, models: Models, key: str | None) -> str:
     """Where it is, something to paste, and the memory of each model; `key` stands for the key, which is not printed."""
-    body = json.dumps({"model": models.first.name, "prompt": "Once", "max_tokens": 20})
+    if models.first.writer is not None:
+        path, asked = "completions", {"prompt": "Once", "max_tokens": 20}
+    else:
+        path, asked = "embeddings", {"input": "Once"}
+    body = json.dumps({"model": models.first.name, **asked})
     header = f' -H "Authorization: Bearer {key}"' if key else ""
-    example = f"curl {address}/v1/completions -H 'Content-Type: application/json'{header} -d '{body}'"
+    example = f"curl {address}/v1/{path} -H 'Content-Type: application/json'{header} -d '{body}'"
     where = f"serving at {address} (a page for people; clients of OpenAI: {address}/v1)"
     memory = (f"{served.name}: {served.memory}" for served in models if served.memory is not None)
     return "\n".join((where, example, *memory))

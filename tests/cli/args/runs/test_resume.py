@@ -52,6 +52,17 @@ def refused(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.usefixtures("gpt")
+def test_what_changes_no_bit_may_change() -> None:
+    main(["train", "gpt", "--resume", "gpt", "--no-compile", "--max-steps", "6"])
+    main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "2", "--save-every", "1", "--out", "other"])
+    main(["train", "gpt", "--resume", "other", "--max-steps", "6"])
+    runs = [Run.resume(Path(name)) for name in ("gpt", "other")]
+    assert [run.trainer.config.compile for run in runs] == [False, True]
+    one, other = (run.model.parameters().data for run in runs)
+    assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.usefixtures("gpt")
 def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixture[str]) -> None:
     before = Path("gpt/log.jsonl").read_bytes()
     main(["train", "gpt", "--resume", "gpt"])

@@ -17,9 +17,11 @@ from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
 from chainrule.text.training.recipe import Recipe
 
-# Settings that may change when a run is resumed: the highest rate, and when to look, save and stop, and
-# where the optimizer's state is kept.
-FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "keep", "patience", "shard_optimizer")
+# Settings that may change when a run is resumed: the highest rate, when to look, save and stop, and what changes no
+# bit of a result: where the optimizer's state is kept, and whether steps are compiled.
+FREE = (
+    "lr", "on_nan", "eval_every", "save_every", "sample_every", "keep", "patience", "shard_optimizer", "compile",
+)  # fmt: skip
 
 
 def resumed(asked: TrainOptions, folder: Path) -> Run:

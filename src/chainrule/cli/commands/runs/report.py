@@ -9,7 +9,7 @@ from typing import Annotated
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.outputs import File
+from chainrule.cli.args.outputs import replaced
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import DataError
 from chainrule.files import write
@@ -24,7 +24,7 @@ class Command:
 
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run."""
-    out: Annotated[Path | None, File] = None
+    out: Annotated[Path | None, replaced(".html")] = None
     """The file to write. Default: report.html in the directory of the run."""
 
     def run(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from chainrule.cli.args.options import Argument, Reporting
-from chainrule.cli.args.outputs import File
+from chainrule.cli.args.outputs import replaced
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import fit_in_words
 from chainrule.errors import ConfigError
@@ -53,9 +53,9 @@ class Command(Reporting):
     """How often the runs are resampled for the intervals."""
     seed: int = 0
     """Seed of the resampling."""
-    out: Annotated[Path | None, File] = None
+    out: Annotated[Path | None, replaced(".json")] = None
     """Write the fit to this file, for `chainrule scale predict`."""
-    plot: Annotated[Path | None, File] = None
+    plot: Annotated[Path | None, replaced(".png", ".svg", ".pdf")] = None
     """Draw the runs and the law into this .png, .svg or .pdf."""
 
     def run(self) -> None:

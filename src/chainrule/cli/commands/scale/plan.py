@@ -9,7 +9,7 @@ from typing import Annotated
 
 from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Given, Reporting, Without
-from chainrule.cli.args.outputs import File
+from chainrule.cli.args.outputs import replaced
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import plan_in_words
 from chainrule.errors import ConfigError
@@ -42,7 +42,7 @@ class Command(Reporting):
     """Price of a device per hour."""
     measure: bool = False
     """Measure how long the models take on this machine: about two seconds each."""
-    out: Annotated[Path | None, File] = None
+    out: Annotated[Path | None, replaced(".json")] = None
     """Write the plan to this file, for `chainrule scale run`."""
     budgets: Annotated[tuple[float, ...], Several] = PlanConfig.budgets
     """Compute budgets of the study in FLOPs."""
