@@ -22,6 +22,7 @@ const main = document.getElementById("main");
 const here = () => recorded ?? location; // the address of what is shown
 let leave = null;
 let visit = new AbortController(); // of the view that is shown
+let address = ""; // of the same, without the place in the page
 
 function drawNav(current) {
   replace(document.getElementById("nav"), VIEWS.map((view) =>
@@ -44,6 +45,7 @@ export async function show() {
   leave?.();
   leave = null;
   const { pathname, search } = here(), found = view(pathname);
+  address = location.pathname + location.search;
   drawNav(found);
   if (!found) {
     document.title = "Not found · Chainrule Studio";
@@ -76,7 +78,8 @@ function during(signal) {
   const remember = (search) => {
     if (recorded || signal.aborted) return;
     const text = search.toString();
-    history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+    address = location.pathname + (text ? `?${text}` : "");
+    history.replaceState(null, "", address);
   };
   return { signal, remember, work: (place, action, options) => work(place, action, { ...options, until: signal }) };
 }
@@ -104,7 +107,9 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(link.getAttribute("href"));
 });
-addEventListener("popstate", show);
+addEventListener("popstate", () => {
+  if (location.pathname + location.search !== address) show(); // a link to a place in this page is the browser's
+});
 
 const themes = ["auto", "light", "dark"];
 const button = document.getElementById("theme");
