@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Ids: TypeAlias = npt.NDArray[np.integer[Any]]
+# In the order of their enums in native/decode/panels.hpp and decode.hpp: a format's number is its place.
 WeightFormat: TypeAlias = Literal["fp32", "bf16", "fp16", "int8", "int4", "q8_0", "q4_0", "q4_1"]
 CacheFormat: TypeAlias = Literal["fp32", "bf16", "int8"]
 IGNORE = -1  # a target that does not count, such as padding

@@ -209,3 +209,13 @@ def test_broken_descriptions_are_refused(change: dict[str, object], message: str
     whole = BPETokenizer(BYTES, []).to_dict()
     with pytest.raises((FormatError, ConfigError), match=message):
         BPETokenizer.from_dict(whole | change)
+
+
+def test_tokens_are_written_by_id_in_whatever_order_they_were_given() -> None:
+    given = {b"bc": 257, b"ab": 256, **dict(reversed(BYTES.items()))}
+    merges = [(BYTES[b"a"], BYTES[b"b"]), (BYTES[b"b"], BYTES[b"c"])]
+    found = BPETokenizer(given, merges, special_tokens={"<end>": 258})
+    assert found.ids == given and list(found.ids.values()) == sorted(given.values())
+    ordered = dict(sorted(given.items(), key=lambda each: each[1]))
+    again = BPETokenizer(ordered, merges, special_tokens={"<end>": 258})
+    assert json.dumps(found.to_dict()) == json.dumps(again.to_dict())

@@ -131,3 +131,9 @@ def test_every_schedule_warms_up_alike() -> None:
     for name in set(SCHEDULES) - {"inverse_sqrt"}:
         plan = Plan(TrainConfig(max_steps=200, warmup=20, lr=0.5, schedule=name))
         assert [plan.lr(step) for step in range(20)] == [0.5 * (step + 1) / 21 for step in range(20)], name
+
+
+def test_a_drop_inside_the_warm_up_comes_after_it() -> None:
+    plan = Plan(TrainConfig(max_steps=50, warmup=100, lr=1.0, schedule="step"))
+    rates = [plan.lr(step) for step in range(50)]
+    assert rates[:49] == [(step + 1) / 50 for step in range(49)] and rates[49] == 0.1

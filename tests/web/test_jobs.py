@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+import chainrule as cr
+from chainrule.autograd.mode import mode
 from chainrule.errors import ConfigError
+from chainrule.web import jobs as room
+from chainrule.web.calculus import ops
 from chainrule.web.jobs import KEPT, Canceled, Jobs, Tell, watched
 
 
@@ -97,6 +104,124 @@ def test_work_without_a_sign_of_life_is_canceled_where_it_is() -> None:
     jobs.close()
 
 
+class Freed:
+    """The interpreter frees it, and swallows what is raised meanwhile."""
+
+    def __del__(self) -> None:
+        self.last()
+
+    def last(self) -> None:
+        """One more call."""
+
+
+@contextmanager
+def borrowed(open: list[int]) -> Iterator[None]:
+    def give_back() -> None:
+        open.pop()
+
+    open.append(1)
+    try:
+        yield
+    finally:
+        give_back()
+
+
+def half_read(open: list[int]) -> Iterator[int]:
+    try:
+        yield from (1, 2)
+    finally:
+        open.clear()
+
+
+def mixed(open: list[int]) -> None:
+    """What the library does while it computes, and takes for failures."""
+    for _ in range(3):
+        with cr.no_grad(), borrowed(open):
+            try:
+                Freed()
+            except Exception:
+                raise AssertionError("a cancel is no error") from None
+        next(half_read(open))
+
+
+def canceled_at(sign: int, work: Any, jobs: Jobs) -> bool:
+    """Whether work that is watched in a job gives that many signs, and so was canceled there."""
+    left = sign
+
+    def begin(tell: Tell) -> None:
+        def counting(said: str, fraction: float | None) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                job.cancel()
+            tell(said, fraction)
+
+        with watched(counting, "working"):
+            work()
+
+    ready = threading.Event()
+    job = jobs.start(lambda tell: ready.wait(5) and begin(tell))
+    ready.set()
+    assert job.wait(10)
+    try:
+        jobs.take(job)
+    except Canceled:
+        return True
+    assert left > 0, f"the cancel at sign {sign} was lost"
+    return False
+
+
+def test_wherever_it_is_canceled_everything_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "ALIVE", 0.0)  # every call is a sign
+    ignored: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    open: list[int] = []
+    jobs, sign = Jobs(workers=1), 1
+    while canceled_at(sign, lambda: mixed(open), jobs):
+        after = jobs.start(lambda tell: mode.grad)
+        assert after.wait(5) and jobs.take(after), f"no gradients after a cancel at sign {sign}"
+        assert not open and not ignored, f"canceled at sign {sign}"
+        sign += 1
+    assert sign > 10
+    jobs.close()
+
+
+def test_a_check_of_gradients_is_canceled_at_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "ALIVE", 0.0)
+    jobs, sign = Jobs(workers=1), 1
+
+    def state() -> dict[str, Any]:
+        return dict(vars(mode))
+
+    first = jobs.start(lambda tell: state())
+    assert first.wait(5)
+    usual = jobs.take(first)
+    seen: list[dict[str, Any]] = []
+
+    def work() -> None:
+        try:
+            ops.checked("tanh")
+        finally:  # before the job itself sets it back
+            seen.append(state())
+
+    while canceled_at(sign, work, jobs):
+        sign += 23
+    assert sign > 500 and all(each == usual for each in seen)
+    jobs.close()
+
+
+def test_a_job_leaves_the_mode_of_its_thread_as_it_was() -> None:
+    def broken(tell: Tell) -> None:
+        mode.grad = False
+        raise ConfigError("no")
+
+    jobs = Jobs(workers=1)
+    assert jobs.start(broken).wait(5)
+    after = jobs.start(lambda tell: mode.grad)
+    assert after.wait(5) and jobs.take(after)
+    jobs.close()
+
+
 @pytest.mark.parametrize(
     ("path", "function"),
     [
@@ -113,7 +238,7 @@ def test_views_that_compute_long_can_be_canceled(
     def endless(*given: object) -> None:
         try:
             while True:
-                str.join("", map(str, (x for x in (1, 2))))  # a generator is a call
+                max(1, 2, key=lambda x: -x)  # the library calls functions
         finally:
             ended.set()
 

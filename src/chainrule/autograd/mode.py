@@ -52,6 +52,16 @@ def switched(place: Any, name: str, value: Any) -> Iterator[Any]:
         setattr(place, name, before)
 
 
+@contextmanager
+def unchanged() -> Iterator[None]:
+    """At the end this thread's mode is what it was, whatever was broken off between."""
+    before = dict(vars(mode))
+    try:
+        yield
+    finally:
+        vars(mode).update(before)
+
+
 def no_grad() -> AbstractContextManager[Any]:
     """Compute without recording: `with cr.no_grad(): model(x)` keeps nothing for a backward pass."""
     return switched(mode, "grad", False)

@@ -83,19 +83,18 @@ def _rise_and_fall(
 
     def fall(step: int) -> float:
         x = (step - (steps - decay)) / decay
-        return final + (lr - final) * shape(min(max(x, 0.0), 1.0)) if step >= warmup else lr  # [OP.24]
+        return final + (lr - final) * shape(min(max(x, 0.0), 1.0))  # [OP.24]
 
-    return after_warmup(fall, warmup)
+    return after_warmup(fall, warmup, lr)
 
 
-def after_warmup(schedule: Schedule, warmup: int) -> Schedule:
-    """The schedule, but over the first `warmup` steps its rate rises to what it would be."""
+def after_warmup(schedule: Schedule, warmup: int, lr: float) -> Schedule:
+    """The schedule, but over the first `warmup` steps a rise to `lr`."""
 
     def rise(step: int) -> float:
-        rate = schedule(step)
-        return (
-            rate * (step + 1) / (warmup + 1) if step < warmup else rate
-        )  # not 0: step 0 moves too    [OP.23]
+        if step < warmup:
+            return lr * (step + 1) / (warmup + 1)  # not 0: step 0 moves too    [OP.23]
+        return schedule(step)
 
     return rise
 

@@ -40,11 +40,11 @@ class Plan:
             case "linear":
                 return schedules.linear(lr, steps, warmup=warmup, final=final)
             case "step":
-                return after_warmup(schedules.step_decay(lr, steps), warmup)
+                return after_warmup(schedules.step_decay(lr, steps), warmup, lr)
             case "inverse_sqrt":  # with its peak at lr
                 return schedules.inverse_sqrt(1, max(1, warmup), scale=lr * max(1, warmup) ** 0.5)
             case "constant":
-                return after_warmup(schedules.constant(lr), warmup)
+                return after_warmup(schedules.constant(lr), warmup, lr)
         raise ConfigError.of(
             "train", {"schedule": self.config.schedule}, f"must be one of {', '.join(SCHEDULES)}"
         )

@@ -63,7 +63,8 @@ def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda tex
     floor = left_open(*batch.batch(0), context=getattr(trainer.model.config, "block_size", None))
     first = last = _loss(copied, batch.batch(0))
     goal = floor + limits.OVERFIT_BATCH * (first - floor)
-    rate = after_warmup(constant(trainer.config.lr), trainer.config.warmup)
+    lr = trainer.config.lr
+    rate = after_warmup(constant(lr), trainer.config.warmup, lr)
     done, patience = 0, EarlyStopping(PATIENCE + trainer.config.warmup)
     with random.seeded(trainer.config.seed):
         while done < steps and last > goal and not patience(done, last):

@@ -16,7 +16,7 @@ from chainrule import __version__
 from chainrule.errors import ChainruleError
 from chainrule.web.bundle import PAGE, one_file
 from chainrule.web.guard import Guard
-from chainrule.web.jobs import Canceled, Jobs
+from chainrule.web.jobs import Jobs
 from chainrule.web.models import Models
 from chainrule.web.routes import answers, calculus, lab, lessons, tokens
 from chainrule.web.routes import models as model_routes
@@ -71,10 +71,6 @@ def _errors(app: FastAPI) -> None:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
         return JSONResponse({"error": f"{where}: {first['msg']}"}, 400)
-
-    @app.exception_handler(Canceled)
-    async def canceled(_: Request, __: Canceled) -> Response:
-        return JSONResponse({"canceled": True})  # what was asked for, and so no failure
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> Response:

@@ -1,7 +1,7 @@
 """Work in threads, so that the page answers while a model computes: a job has progress, a result, and can be canceled.
 
 A function that takes long calls `tell(text, fraction)` now and then; in a canceled job that call ends the function.
-Work of the library, which knows no `tell`, is `watched`.
+Long work of the library, which knows no `tell`, is `watched`; it costs short functions their time again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, TimeoutError
 from contextlib import contextmanager
+from inspect import CO_GENERATOR
 from itertools import count
+from types import FrameType
 from typing import Any
 
+from chainrule.autograd.mode import unchanged
 from chainrule.errors import ConfigError
 
 Tell = Callable[[str, float | None], None]
@@ -28,21 +31,21 @@ def silent(said: str, fraction: float | None) -> None:
     """Where nobody listens."""
 
 
-class Canceled(Exception):
-    """The job was canceled by the person who started it."""
+class Canceled(BaseException):
+    """The job was canceled by the person who started it; no error, so that nothing on the way takes it for one."""
 
 
 @contextmanager
 def watched(tell: Tell, said: str) -> Iterator[None]:
-    """Long work that gives no sign of life: each call of a Python function is one, so it can be canceled anywhere.
+    """Long work that gives no sign of life: calls of Python functions are signs, so it can be canceled nearly anywhere.
 
-    It then ends as if by Ctrl-C, in this thread only; while it unwinds nothing is called.
+    It then ends as if by Ctrl-C, in this thread only, but not within what sets up or takes back.
     """
     due = 0.0
 
-    def sign(frame: Any, event: str, _: Any) -> None:
+    def sign(frame: FrameType, event: str, _: Any) -> None:
         nonlocal due
-        if event == "call" and (now := time.monotonic()) >= due:
+        if event == "call" and (now := time.monotonic()) >= due and _may_end(frame):
             due = now + ALIVE
             tell(said, None)
 
@@ -52,6 +55,21 @@ def watched(tell: Tell, said: str) -> Iterator[None]:
         yield
     finally:
         sys.setprofile(before)
+    tell(said, None)  # the interpreter swallows what is raised where it frees an object
+
+
+def _may_end(frame: FrameType | None) -> bool:
+    """Whether an exception at the start of this call leaves everything as it was.
+
+    Within `__exit__` something would stay switched. A generator may be about to be closed: the exception would be lost.
+    """
+    if frame is not None and frame.f_code.co_flags & CO_GENERATOR:
+        return False
+    while frame is not None:
+        if frame.f_code.co_name in ("__enter__", "__exit__", "__del__"):
+            return False
+        frame = frame.f_back
+    return True
 
 
 class Job:
@@ -122,8 +140,13 @@ class Jobs:
                 del self._known[old.id]
 
         def work() -> Any:
-            job.tell("working")
-            return function(job.tell)
+            with unchanged():
+                try:
+                    job.tell("working")
+                    return function(job.tell)
+                except Canceled:
+                    pass  # and with it all that was begun, in this thread
+            raise Canceled
 
         job.future = self._pool.submit(work)
         return job

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from chainrule.autograd.stored import StoredParam
 from chainrule.errors import ChainruleError
 from chainrule.generate.engine.weights import (
     BLOCKS,
+    CACHES,
+    CODES,
     FORMATS,
     GROUP,
     PANEL,
@@ -170,3 +174,12 @@ def test_numpy_refuses_it_too(name: str) -> None:
         pytest.raises(ChainruleError, match=f"not finite, or too large, {name} cannot hold"),
     ):
         cr.generate.Decoder(model, name).prefill([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("file", "enum", "names"), [("panels.hpp", "Format", [*CODES]), ("decode.hpp", "CacheFormat", [*CACHES])]
+)
+def test_formats_are_numbered_as_in_the_extension(file: str, enum: str, names: list[str]) -> None:
+    source = (Path(__file__).parents[3] / "native" / "decode" / file).read_text(encoding="utf-8")
+    (listed,) = re.findall(rf"enum class {enum} {{(.*?)}};", source)
+    assert listed.replace(" ", "").split(",") == names

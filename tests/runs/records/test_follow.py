@@ -69,11 +69,15 @@ def test_a_digest_says_of_a_growing_log_what_all_its_records_say(tmp_path: Path)
         {"step": 3, "validation": 3.75, "seconds": 1.75},
         {"step": 4, "sample": "the"},
         {"step": 4, "validation": None, "seconds": 1.5},
+        {"step": 5, "validation": 3.6, "accuracy": 0.9, "f1": 0.5},
+        {"step": 6, "validation": 3.4, "accuracy": 0.8, "f1": 0.7, "seconds": 2.5},
+        {"step": 7, "validation": 3.9, "accuracy": 0.9, "f1": 0.6},
     ]  # fmt: skip
     for record in lines:
         with path.open("a") as file:
             file.write(json.dumps(record) + "\n")
-        assert facts(History.of(folder, digest.records())) == facts(History.of(folder))
-    assert len(digest.records()) <= 4
+        few, all = History.of(folder, digest.records()), History.of(folder)
+        assert facts(few) == facts(all) and few.scores == all.scores
+    assert len(digest.records()) <= 5
     path.write_text(line(1))
     assert [record["step"] for record in digest.records()] == [1, 1]

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 import chainrule as cr
 from chainrule.web.app import create_app
+from chainrule.web.microscope.reading import SILENT
 from tests.web.families import make_labelers, ran
 
 TEXT = "the quick fox"
@@ -93,6 +94,17 @@ def test_edits_move_it(get: Any, name: str) -> None:
 def test_wrong_choices_are_refused(get: Any, studio: TestClient, tmp_path: Path) -> None:
     assert "label 9" in get("causes", run="classifier", text=TEXT, token=9, at=0, status=400)["error"]
     assert "position 99" in get("causes", run="reward", text=TEXT, token=0, at=99, status=400)["error"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_about_predictions_are_refused(get: Any, name: str) -> None:
+    parts: dict[str, dict[str, Any]] = {
+        "lens": {}, "ablation": {}, "compare": {"against": name}, "patching": {"other": "the lazy dog"},
+    }  # fmt: skip
+    for part, given in parts.items():
+        error = get(part, run=name, text=TEXT, status=400, **given)["error"]
+        assert f"this model gives {SILENT[KINDS[name]].gives} and writes no tokens" in error
+    assert "sees the whole text" in get("window", run=name, text=TEXT, at=0, status=400)["error"]
 
 
 @pytest.mark.parametrize("name", NAMES)

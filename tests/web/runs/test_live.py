@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import chainrule as cr
+from chainrule.doctor.finding import Code
 from chainrule.runs.records.plot import smooth
 from chainrule.web.routes.runs import events
 from chainrule.web.runs.live import SAMPLES, Live
@@ -43,6 +44,27 @@ def test_what_a_look_inside_finds_is_told_once(tmp_path: Path) -> None:
     live.update()
     (shown,) = live.snapshot()["findings"]
     assert shown["step"] == 1 and shown["measured"] == finding.measured
+
+
+def shown_of(run: Path, *records: dict) -> list[tuple[int, str]]:
+    """The findings that the page shows of a log, with their steps."""
+    run.mkdir()
+    (run / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    live = Live(run)
+    live.update()
+    return [(each["step"], each["code"]) for each in live.snapshot()["findings"]]
+
+
+def test_a_graver_finding_about_the_same_is_told_too(tmp_path: Path) -> None:
+    zero, nan = (
+        cr.doctor.Finding(code, "problem", "gradients", "measured", "means").to_dict()
+        for code in (Code.GRADIENT_ZERO, Code.GRADIENT_NOT_FINITE)
+    )
+    looks = [{"step": 10, "watch": {"findings": [zero]}}, {"step": 500, "watch": {"findings": [zero, nan]}}]
+    expected = [(10, str(Code.GRADIENT_ZERO)), (500, str(Code.GRADIENT_NOT_FINITE))]
+    assert shown_of(tmp_path / "looks", *looks) == expected
+    told = [{"step": 5, "finding": zero}, *looks]  # what the training itself said is not said again
+    assert shown_of(tmp_path / "told", *told) == [(5, str(Code.GRADIENT_ZERO)), expected[1]]
 
 
 def test_an_hour_at_fifty_steps_a_second_stays_small(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
@@ -37,11 +37,11 @@ class Reporting:
     """A command whose result programs can read."""
 
     json: bool = False
-    """Print one JSON object."""
+    """Print one JSON object instead of text."""
 
-    def report(self, found: Mapping[str, Any], words: str) -> None:
-        """Print a result: as JSON for programs, in words for people."""
-        print(json.dumps(found) if self.json else words)
+    def report(self, found: Mapping[str, Any], words: Callable[[], str]) -> None:
+        """Print a result: as JSON for programs, in words, made only then, for people."""
+        print(json.dumps(found) if self.json else words())
 
 
 class Without(tuple[str, ...]):

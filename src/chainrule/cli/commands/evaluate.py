@@ -89,10 +89,14 @@ class Command(Reporting):
             runs = {str(each): replace(self, run_folder=each)._one(progress) for each in members}
         names = [name for name, value in runs[str(members[0])].items() if isinstance(value, float)]
         spreads = {name: cr.runs.seeds.Spread.of([found[name] for found in runs.values()]) for name in names}
-        said = seeds.in_words(spreads, len(members), self.run_folder)
-        if opened := [each["openings"] for each in runs.values() if "openings" in each]:
-            said.append(f"openings  {openings_in_words(max(opened, key=lambda n: n or 0))}")
-        self.report(seeds.for_machines(spreads, runs, self.run_folder), "\n".join(said))
+
+        def words() -> str:
+            said = seeds.in_words(spreads, len(members), self.run_folder)
+            if opened := [each["openings"] for each in runs.values() if "openings" in each]:
+                said.append(f"openings  {openings_in_words(max(opened, key=lambda n: n or 0))}")
+            return "\n".join(said)
+
+        self.report(seeds.for_machines(spreads, runs, self.run_folder), words)
 
     def _choose(self, progress: Progress) -> dict[str, Any]:
         """How often the right choice is the one that the model expects most."""

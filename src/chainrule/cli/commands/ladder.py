@@ -66,8 +66,8 @@ class Command(Reporting):
                     rungs.append(rung)
         finally:  # after Ctrl-C as well: what was climbed is kept
             self._write(folder, corpus, rungs)
-        said = f"\n{table(rungs)}\n{folder}/ladder.md, ladder.json, ladder.png"
-        self.report(self._record(corpus, rungs), said)
+        files = f"{folder}/ladder.md, ladder.json, ladder.png"
+        self.report(self._record(corpus, rungs), lambda: f"\n{table(rungs)}\n{files}")
         if failed:
             raise Failure(f"ladder: {len(failed)} networks failed, their rungs are left out (see above)")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.files import is_number
+from chainrule.runs.records.history import scores_of
 from chainrule.train.log import record_of
 
 
@@ -39,8 +40,8 @@ class Follow:
 
 
 class Digest:
-    """Of a log however long, the few records that its `History` needs for a table: the first one, the best evaluation,
-    the newest step and the newest time."""
+    """Of a log however long, the few records that its `History` needs for a table: the first one, the evaluations with
+    the lowest loss and the best scores, the newest step and the newest time. They make no curve."""
 
     def __init__(self, path: Path) -> None:
         self._follow = Follow(path)
@@ -62,11 +63,19 @@ class Digest:
             "best" not in kept or record["validation"] < kept["best"]["validation"]
         ):
             kept["best"] = record
+        if (scores := scores_of(record)) and (
+            "scores" not in kept or _first(scores) > _first(scores_of(kept["scores"]))
+        ):
+            kept["scores"] = record
         if "loss" in record and ("step" not in kept or record["step"] > kept["step"]["step"]):
             kept["step"] = record
         if record.get("seconds") is not None:
             kept.pop("time", None)  # the newest is the last one: `History` reads its time
             kept["time"] = record
+
+
+def _first(scores: dict[str, float]) -> float:
+    return next(iter(scores.values()))
 
 
 class Curve:

@@ -80,13 +80,7 @@ class History:
     @property
     def scores(self) -> dict[str, float]:
         """What the task measures beside the loss, such as the accuracy of a classifier, where the first is highest."""
-        known = {"step", "validation", "seconds", "entropy", "parameters"}
-        found = [
-            {name: float(r[name]) for name in r if name not in known and isinstance(r[name], int | float)}
-            for r in self.records
-            if "validation" in r
-        ]
-        scored = [each for each in found if each]
+        scored = [found for record in self.records if (found := scores_of(record))]
         return max(scored, key=lambda each: next(iter(each.values()))) if scored else {}
 
     @property
@@ -113,6 +107,16 @@ class History:
         known = {name: made[-1].get(name) for name in environment.machine()} if made else {}
         data = self.environment.get("data")
         return known | ({"data": data.get("sha256")} if isinstance(data, dict) else {})
+
+
+def scores_of(record: dict[str, Any]) -> dict[str, float]:
+    """What an evaluation measured beside the loss; nothing of another record."""
+    known = {"step", "validation", "seconds", "entropy", "parameters"}
+    return {
+        name: float(value)
+        for name, value in record.items()
+        if "validation" in record and name not in known and isinstance(value, int | float)
+    }
 
 
 def histories(folder: str | Path) -> list[History]:

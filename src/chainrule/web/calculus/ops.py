@@ -18,6 +18,7 @@ from chainrule.autograd import Example, Op, check_entries
 from chainrule.errors import ConfigError
 from chainrule.suggest import did_you_mean
 from chainrule.web.calculus import derivations, sources
+from chainrule.web.jobs import Tell, silent
 
 SEED = "dy"  # the name of the gradient that arrives at the outputs
 MOST = 1000  # entries of all inputs: each costs four forward passes
@@ -61,7 +62,9 @@ def described(name: str) -> dict[str, Any]:
     }
 
 
-def checked(name: str, example: int = 0, edits: Mapping[str, str] | None = None) -> dict[str, Any]:
+def checked(
+    name: str, example: int = 0, edits: Mapping[str, str] | None = None, tell: Tell = silent
+) -> dict[str, Any]:
     """Outputs, gradients and differences of an op on an example with edits, and the program that computes them."""
     op = named(name)
     found = _examples(op)
@@ -72,6 +75,7 @@ def checked(name: str, example: int = 0, edits: Mapping[str, str] | None = None)
     left = _edited(name, dict(edits or {}), dict(zip(names, args, strict=True)), constants, args, names)
 
     def call(*inputs: Any) -> Any:
+        tell("checking", None)
         return op(*inputs, **constants)
 
     made = call(*args)

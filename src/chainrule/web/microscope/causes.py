@@ -10,9 +10,9 @@ from chainrule.errors import ChainruleError, ConfigError
 from chainrule.inspect.inside.checks import number
 from chainrule.web.jobs import Tell
 from chainrule.web.microscope import outputs
-from chainrule.web.microscope.looks import Look, check_token
+from chainrule.web.microscope.looks import OTHER, Look, check_token
 from chainrule.web.microscope.program import opening
-from chainrule.web.microscope.reading import kind_of, read
+from chainrule.web.microscope.reading import SILENT, kind_of, must_predict, read
 
 
 def causes(look: Look, token: int, position: int, other: str | None = None) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def causes(look: Look, token: int, position: int, other: str | None = None) -> d
     Both are of the model as it is, without edits. What a family does not have is null. Of a model that predicts no
     tokens `token` is a label, and of an embedder the cosine with the `other` text is explained.
     """
-    if kind_of(look.loaded) in outputs.SILENT:
+    if kind_of(look.loaded) in SILENT:
         return outputs.causes(look.loaded, look.reading, token, position, other)
     model, ids = look.loaded.model, look.reading.ids
     check_token(look.loaded, token)
@@ -59,6 +59,7 @@ def _tried(function: Any) -> Any:
 
 def ablation(look: Look, cross: bool, tell: Tell) -> dict[str, Any]:
     """What the predictions lose without each head: KL (L, H)."""
+    must_predict("ablation", look.loaded, OTHER)
     found = inspect.ablation(
         look.loaded.model,
         look.reading.ids,
@@ -76,6 +77,7 @@ def patching(
     This text is the clean one. `tokens` are the right and the wrong one: unless given, what the model expects at the
     position of each text.
     """
+    must_predict("patching", look.loaded, OTHER)
     model, clean = look.loaded.model, look.reading
     position = number("position", position, len(look.view().tokens))
     corrupted = read(look.loaded, other, clean.target)

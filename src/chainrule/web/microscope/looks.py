@@ -17,11 +17,12 @@ from chainrule.web.jobs import Tell
 from chainrule.web.microscope import outputs
 from chainrule.web.microscope.edits import changes_of
 from chainrule.web.microscope.program import program
-from chainrule.web.microscope.reading import Reading, kind_of, read
+from chainrule.web.microscope.reading import SILENT, Reading, kind_of, must_predict, read
 from chainrule.web.models import Loaded
 
 TOP = 8  # tokens that are shown of a prediction
 MOVED = 6  # tokens whose probability an edit changed most
+OTHER = "choose another model"
 MOST_VALUES = 400_000  # numbers of an activation that are sent
 
 
@@ -63,7 +64,7 @@ class Look:
     def summary(self) -> dict[str, Any]:
         """Tokens, predictions at every position, what there is to be looked at, and after edits what they change."""
         seen, reading, kind = self.view(), self.reading, kind_of(self.loaded)
-        if kind in outputs.SILENT:
+        if kind in SILENT:
             found = {"tokens": seen.tokens.tolist(), **seen.parts(), **outputs.said(self.loaded, seen)}
         else:
             found = seen.summary(min(TOP, self.loaded.tokenizer.vocab_size))
@@ -75,7 +76,7 @@ class Look:
         inside = {seen.sites.block_at(i) for i in seen.sites.source_spine}
         for block in found["blocks"]:
             block["of"] = "source" if block["name"] in inside else "text"
-        found["predicts"] = kind not in outputs.SILENT
+        found["predicts"] = kind not in SILENT
         found["lens"] = bool(found["predicts"] and seen.blocks and seen.sites.tail)
         found["sums"] = bool(seen.sites.parts and seen.sites.last_norm)
         found["window"] = isinstance(self.loaded.model, WindowModel)
@@ -86,7 +87,7 @@ class Look:
     def _changed(self, seen: inspect.View) -> dict[str, Any]:
         said = [change.said for change in self.changes]
         before = inspect.view(self.loaded.model, self.reading.ids)
-        if kind_of(self.loaded) in outputs.SILENT:
+        if kind_of(self.loaded) in SILENT:
             return {"said": said, **outputs.moved(self.loaded, before, seen)}
         both = inspect.Comparison(before, seen)
         count = min(MOVED, self.loaded.tokenizer.vocab_size)
@@ -110,6 +111,7 @@ class Look:
 
     def lens(self, tell: Tell) -> dict[str, Any]:
         """What would be predicted after each block."""
+        must_predict("logit lens", self.loaded, OTHER)
         top = min(3, self.loaded.tokenizer.vocab_size)
         found = inspect.lens_of(
             self.view(), top=top, progress=lambda done, total: tell("reading each block", done / total)
@@ -146,6 +148,9 @@ class Look:
         An n-gram network looks up a row of logits for each of them, which add up; an MLP looks up vectors.
         """
         model, seen = self.loaded.model, self.view()
+        if not isinstance(model, WindowModel):
+            rule = "must be an n-gram network or an MLP"
+            raise ConfigError(f"window: {type(model).__name__} sees the whole text ({rule})")
         at = number("position", at, len(seen.tokens))
         ids = model.contexts(seen.given[0])[0, at]  # (n,)
         sums = isinstance(model, NeuralNGram)

@@ -13,9 +13,6 @@ from chainrule.web.microscope.program import opening
 from chainrule.web.microscope.reading import Reading, kind_of, read
 from chainrule.web.models import Loaded
 
-SILENT = {"labels": "labels", "tags": "labels of tokens", "reward": "a reward", "vector": "a vector"}
-"""What they give, by their kind."""
-
 
 def names(loaded: Loaded) -> list[str]:
     """Of the labels, by number."""

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainrule.web.microscope.edits import Change
-from chainrule.web.microscope.reading import Reading, kind_of
+from chainrule.web.microscope.reading import SILENT, Reading, kind_of
 from chainrule.web.models import Loaded
-
-OUTPUTS = {  # of models that predict no tokens
-    "labels": "cr.inspect.label_logprobs(seen).tolist()",
-    "tags": "cr.inspect.label_logprobs(seen).tolist()",
-    "reward": "cr.inspect.rewards(seen).tolist()",
-    "vector": "seen.output.tolist()",
-}
 
 
 def opening(loaded: Loaded, reading: Reading) -> list[str]:
@@ -29,6 +22,7 @@ def opening(loaded: Loaded, reading: Reading) -> list[str]:
 
 def program(loaded: Loaded, reading: Reading, changes: Sequence[Change]) -> str:
     """What the page shows at first, and the names of what it shows below."""
+    silent = SILENT.get(kind_of(loaded))
     made = [change.python(loaded, n) for n, change in enumerate(changes, 1)]
     lines = [*opening(loaded, reading), *(line for before, _ in made for line in before)]
     if any("np." in edit for _, edit in made):
@@ -37,9 +31,9 @@ def program(loaded: Loaded, reading: Reading, changes: Sequence[Change]) -> str:
     lines += [
         f"edits = [{edits}\n]" if edits else "edits = []",
         "seen = cr.inspect.view(model, ids, edits)",
-        f"print({OUTPUTS.get(kind_of(loaded), 'seen.summary()')})",
+        f"print({silent.python if silent else 'seen.summary()'})",
     ]
-    if changes and kind_of(loaded) not in OUTPUTS:
+    if changes and silent is None:
         lines.append("print(cr.inspect.effect(model, ids, edits).kl.tolist())")
     lines += [
         "architecture = cr.inspect.architecture(model)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,28 @@ class Reading:
     def source(self) -> Any:
         """The ids of the source (S,), if there is one."""
         return self.ids[0] if isinstance(self.ids, tuple) else None
+
+
+class Silent(NamedTuple):
+    """A kind of model that predicts no tokens."""
+
+    gives: str
+    python: str
+    """What it gives of the text of the view `seen`."""
+
+
+SILENT = {
+    "labels": Silent("labels", "cr.inspect.label_logprobs(seen).tolist()"),
+    "tags": Silent("labels of tokens", "cr.inspect.label_logprobs(seen).tolist()"),
+    "reward": Silent("a reward", "cr.inspect.rewards(seen).tolist()"),
+    "vector": Silent("a vector", "seen.output.tolist()"),
+}
+
+
+def must_predict(where: str, loaded: Loaded, rule: str) -> None:
+    """Refuse a model that predicts no tokens."""
+    if silent := SILENT.get(kind_of(loaded)):
+        raise ConfigError(f"{where}: this model gives {silent.gives} and writes no tokens ({rule})")
 
 
 def kind_of(loaded: Loaded) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 
 from chainrule import inspect
 from chainrule.errors import ConfigError
-from chainrule.web.microscope.looks import Look
+from chainrule.web.microscope.looks import OTHER, Look
 from chainrule.web.microscope.program import opening
+from chainrule.web.microscope.reading import must_predict
 from chainrule.web.models import Loaded
 
 MOVED = 8  # heads whose maps differ most
@@ -15,6 +16,8 @@ MOVED = 8  # heads whose maps differ most
 
 def side_by_side(look: Look, other: Loaded) -> dict[str, Any]:
     """Losses and likeliest tokens of both at every position, how far apart they are, and which heads moved."""
+    for each in (look.loaded, other):
+        must_predict("compare", each, OTHER)
     if other.tokenizer != look.loaded.tokenizer:
         raise ConfigError(
             "microscope: the models have different tokenizers (must be the same to read one text)"

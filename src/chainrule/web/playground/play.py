@@ -10,8 +10,7 @@ from typing import Any
 from chainrule.errors import ConfigError
 from chainrule.generate import Sampling
 from chainrule.web.jobs import Tell
-from chainrule.web.microscope.outputs import SILENT
-from chainrule.web.microscope.reading import kind_of
+from chainrule.web.microscope.reading import kind_of, must_predict
 from chainrule.web.models import Loaded
 
 MOST = 400  # tokens of a prompt and its continuation
@@ -109,9 +108,7 @@ def answer(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
     from chainrule.web.playground import beams, filling, translating, writing
 
     kind = kind_of(loaded)
-    if kind in SILENT:
-        rule = "the microscope shows it; choose another model to write"
-        raise ConfigError(f"playground: this model gives {SILENT[kind]} and writes no tokens ({rule})")
+    must_predict("playground", loaded, "the microscope shows it; choose another model to write")
     if kind == "masked":
         found = filling.filled(loaded, form)
     elif kind == "pair":

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 
 from chainrule import __version__
 from chainrule.files import plain
-from chainrule.web.jobs import Job, Jobs, Tell, watched
+from chainrule.web.jobs import Canceled, Job, Jobs, Tell, watched
 
 PATIENCE = 0.4  # seconds that a request waits; then the page gets a job to watch
 
@@ -22,7 +22,7 @@ async def answer(jobs: Jobs, function: Callable[[Tell], Any]) -> Any:
 
 
 async def computed(jobs: Jobs, said: str, function: Callable[[], Any]) -> Any:
-    """The same of a function that does not say how far it is."""
+    """The same of a function that takes long and does not say how far it is."""
 
     def work(tell: Tell) -> Any:
         with watched(tell, said):
@@ -33,7 +33,10 @@ async def computed(jobs: Jobs, said: str, function: Callable[[], Any]) -> Any:
 
 async def _waited(jobs: Jobs, job: Job) -> Any:
     if await asyncio.to_thread(job.wait, PATIENCE):
-        return plain(jobs.take(job))  # JSON has no NaN
+        try:
+            return plain(jobs.take(job))  # JSON has no NaN
+        except Canceled:
+            return {"canceled": True}  # what was asked for, and so no failure
     return JSONResponse({"job": job.id, "said": job.said, "fraction": job.fraction}, 202)
 
 

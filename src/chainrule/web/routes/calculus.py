@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from chainrule.errors import ConfigError
 from chainrule.web.calculus import graph, ops
 from chainrule.web.jobs import Jobs
-from chainrule.web.routes.answers import answer, computed
+from chainrule.web.routes.answers import answer
 
 
 def routes(jobs: Jobs) -> APIRouter:
@@ -22,7 +22,7 @@ def routes(jobs: Jobs) -> APIRouter:
     @router.get("/calculus/graph")
     async def expression(request: Request, e: str) -> Any:
         given = {key: _number(key, text) for key, text in request.query_params.items() if key != "e"}
-        return await computed(jobs, "computing", lambda: graph.of_expression(e, given))
+        return await answer(jobs, lambda tell: graph.of_expression(e, given))
 
     @router.get("/ops")
     async def listed() -> Any:
@@ -35,7 +35,7 @@ def routes(jobs: Jobs) -> APIRouter:
     @router.get("/ops/{name}/check")
     async def checked(request: Request, name: str, example: int = 0) -> Any:
         edits = {key: text for key, text in request.query_params.items() if key != "example"}
-        return await computed(jobs, "checking", lambda: ops.checked(name, example, edits))
+        return await answer(jobs, lambda tell: ops.checked(name, example, edits, tell))
 
     return router
 

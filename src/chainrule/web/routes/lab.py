@@ -52,7 +52,7 @@ def _embeddings(router: APIRouter, jobs: Jobs, models: Models) -> None:
 
     @router.get("/embeddings/positions")
     async def positions(n: int = 64, d: int = 32, base: float = 10000.0) -> Any:
-        return await computed(jobs, "computing", lambda: embeddings.encoded(n, d, base))
+        return await answer(jobs, lambda tell: embeddings.encoded(n, d, base))
 
     @router.get("/embeddings")
     async def shown(
@@ -100,7 +100,7 @@ def _alignment(router: APIRouter, jobs: Jobs) -> None:
 
     @router.get("/alignment")
     async def world(seed: int = 1, beta: float = 0.5) -> Any:
-        return await computed(jobs, "computing", lambda: alignment.shown(seed, beta))
+        return await answer(jobs, lambda tell: alignment.shown(seed, beta))
 
     @router.get("/alignment/train")
     async def train(method: str, seed: int = 1, beta: float = 0.5, steps: int = 120) -> Any:

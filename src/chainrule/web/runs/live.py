@@ -66,7 +66,7 @@ class Live:
             self.findings.append({"step": step} | said(Finding.from_dict(record["finding"])))
         watch = record.get("watch", {})
         for finding in map(Finding.from_dict, watch.get("findings", [])):  # each look finds the same again
-            self.looks.setdefault(finding.about, {"step": step} | said(finding))
+            self.looks.setdefault(str(finding.code or finding.about), {"step": step} | said(finding))
         for name, each in watch.get("parameters", {}).items():
             if is_number(each.get("update_ratio")):
                 self.ratios.setdefault(name, Curve(200)).add(step, float(each["update_ratio"]))
@@ -84,6 +84,8 @@ class Live:
         curves = {name: [curve.steps, curve.values] for name, curve in self.curves.items()}
         curves["speed"] = [self.speed.steps, self.speed.values]
         curves["smooth"] = [loss.steps, smooth(np.array(loss.values)).tolist()]
+        told = {each["code"] for each in self.findings} - {None}
+        looks = [each for each in self.looks.values() if each["code"] not in told]
         return {
             "running": self.files.busy,
             "step": self.step,
@@ -92,7 +94,7 @@ class Live:
             "curves": curves,
             "ratios": {name: [curve.steps, curve.values] for name, curve in self.ratios.items()},
             "samples": [*self.samples],
-            "findings": sorted([*self.findings, *self.looks.values()], key=lambda each: each["step"]),
+            "findings": sorted([*self.findings, *looks], key=lambda each: each["step"]),
         }
 
 

@@ -46,7 +46,10 @@ class Runs:
         return path
 
     def history(self, name: str) -> History:
-        """The run of a name, as it is now; of its log the records that a table needs, since it may be long."""
+        """The run of a name, as it is now; of its log, which may be long, the few records of a `Digest`.
+
+        What it says of itself is true, but its `series` are no curves: `Live` has those.
+        """
         path = self.path(name)
         files = RunFolder(path)
         if not files.log.is_file():

@@ -25,7 +25,7 @@ class Speaking:
     """Options of a command that trains: what it says while it works."""
 
     json: bool = False
-    """Print one JSON object at the end, and progress on stderr."""
+    """Print one JSON object at the end, and everything else on stderr."""
 
     def say(self, words: str) -> None:
         """Progress: on stderr if stdout is for machines. If nobody reads it the log notices, and the run is saved."""

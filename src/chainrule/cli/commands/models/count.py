@@ -56,7 +56,7 @@ class Count(Reporting):
             raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
         if self.measure:
             found["measured"] = measured(model, batch, found["flops"]["step"])
-        self.report({"model": self.what} | for_scripts(found), table(self.what, found))
+        self.report({"model": self.what} | for_scripts(found), lambda: table(self.what, found))
 
     def _model(self) -> tuple[cr.models.Model, int]:
         """The model without its values, and the tokens in a row of its training."""

@@ -53,7 +53,7 @@ class Command(Reporting):
             )
         files = sorted(path.name for path in self.out.iterdir())
         found = {"out": str(self.out), "parameters": model.count(), "files": files}
-        self.report(found, f"{size(model)}; in {self.out}: {', '.join(files)}")
+        self.report(found, lambda: f"{size(model)}; in {self.out}: {', '.join(files)}")
 
     def _write(self, model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> None:
         from chainrule.io import gguf, llama2c

@@ -69,7 +69,7 @@ class Command(Reporting):
             found = advise(
                 self.compute, self.available, self.served, self.flops_per_second, self.devices, self.price
             )
-            self.report(found.to_dict(), str(found))
+            self.report(found.to_dict(), lambda: str(found))
             return
         for name in ("available", "served", "flops_per_second", "price"):
             if getattr(self, name) is not None:

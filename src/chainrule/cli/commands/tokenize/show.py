@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -64,8 +65,8 @@ class Command(Reporting):
     def _merges(self) -> None:
         text = SEED.split() if self.file is None else read_input(self.file)
         steps = list(islice(cr.text.textbook_bpe.trace(text), self.merges))
-        said = cr.text.textbook_bpe.trace_table(steps, self.words)
-        self.report({"merges": [asdict(step) for step in steps]}, said)
+        table = partial(cr.text.textbook_bpe.trace_table, steps, self.words)
+        self.report({"merges": [asdict(step) for step in steps]}, table)
 
     def _pieces(self) -> None:
         from rich.console import Console

@@ -81,7 +81,7 @@ class Command(Reporting):
         said = (
             f"{out}: {tokenizer.vocab_size:,} tokens, {result['bytes_per_token']:.2f} bytes of the text each"
         )
-        self.report(result, f"{said} ({size / 1e6:.1f} MB, {result['seconds']:.1f} s)")
+        self.report(result, lambda: f"{said} ({size / 1e6:.1f} MB, {result['seconds']:.1f} s)")
 
     def _text(self, name: str) -> str:
         """The text of a file as it is; of a table that of its rows."""
