@@ -29,8 +29,9 @@ using ConstVector = Array<const float, 1>;
 template <class Scalar>
 using Flat = nb::ndarray<Scalar, nb::c_contig, nb::device::cpu>;  // any number of axes, seen as one
 
-// Releases the GIL while a kernel runs; a replay has released it for all of its kernels. At exit the interpreter waits for running kernels; a kernel that a daemon thread
-// starts after that never returns, since taking the GIL then would abort the process.
+// Releases the GIL while a kernel runs; a replay has released it for all of its kernels. At exit the interpreter waits
+// for running kernels; a kernel that a daemon thread starts after that never returns, since taking the GIL then would
+// abort the process.
 class WithoutGil {
 public:
     WithoutGil();

@@ -20,6 +20,7 @@ void batched_gemm(Strided c, ConstStrided a, ConstStrided b, std::optional<Const
     if (a.shape(0) != B || b.shape(0) != B || a.shape(1) != M || b.shape(1) != K || b.shape(2) != N)
         throw std::invalid_argument("the shapes of c, a and b do not fit");
     if (N > 1 && c.stride(2) != 1) throw std::invalid_argument("the rows of c must be contiguous");
+    if (accumulate) reads_too("gemm", c);
     const float* bias_n = pointer_or_null(bias, "bias", N);
     const Precision rounding = as_precision(precision);
     const size_t ldc = static_cast<size_t>(c.stride(1));
@@ -42,6 +43,7 @@ void batched_gemm(Strided c, ConstStrided a, ConstStrided b, std::optional<Const
 // out (C,) += the sum of the rows of x (R, C).
 void column_sums(Vector out, ConstMatrix x) {
     const size_t R = x.shape(0), C = x.shape(1);
+    reads_too("column_sums", out);
     float* out_c = pointer(out, "out", C);
     const float* x_rc = x.data();
     WithoutGil release;

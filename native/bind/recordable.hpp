@@ -6,9 +6,12 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "runtime/recording.hpp"
 
@@ -40,6 +43,33 @@ struct Extent {
     size_t bytes;
 };
 
+// body(data, bytes) for each stretch of memory that the array fills without gaps.
+template <class A, class Body>
+void for_stretches(const A& array, Body&& body) {
+    if (!array.size()) return;
+    struct Axis {
+        ptrdiff_t step;
+        size_t count;
+    };
+    std::vector<Axis> axes;
+    const char* lowest = static_cast<const char*>(static_cast<const void*>(array.data()));
+    for (size_t i = 0; i < array.ndim(); ++i) {
+        const ptrdiff_t step = array.stride(i) * static_cast<ptrdiff_t>(array.itemsize());
+        if (step < 0) lowest += step * static_cast<ptrdiff_t>(array.shape(i) - 1);
+        if (step && array.shape(i) > 1) axes.push_back({std::abs(step), array.shape(i)});
+    }
+    std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.step < b.step; });
+    size_t bytes = array.itemsize(), inner = 0, stretches = 1;
+    while (inner < axes.size() && axes[inner].step == static_cast<ptrdiff_t>(bytes)) bytes *= axes[inner++].count;
+    for (size_t i = inner; i < axes.size(); ++i) stretches *= axes[i].count;
+    for (size_t number = 0; number < stretches; ++number) {
+        const char* data = lowest;
+        for (size_t i = inner, left = number; i < axes.size(); left /= axes[i++].count)
+            data += static_cast<ptrdiff_t>(left % axes[i].count) * axes[i].step;
+        body(data, bytes);
+    }
+}
+
 template <class T>
 struct Recordable {  // a constant
     static void read(Recording&, const char*, const T&) {}
@@ -56,8 +86,8 @@ struct Recordable<nb::ndarray<Options...>> {
         if constexpr (Type::ReadOnly) recording.reads(kernel, extent.data, extent.bytes);
     }
     static void written(Recording& recording, const char* kernel, const Type& array) {
-        const Extent extent(array);
-        if constexpr (!Type::ReadOnly) recording.writes(kernel, extent.data, extent.bytes);
+        if constexpr (!Type::ReadOnly)
+            for_stretches(array, [&](const char* data, size_t bytes) { recording.writes(kernel, data, bytes); });
     }
     static Type kept(const Type& array) {
         std::vector<size_t> shape(array.ndim());
@@ -97,8 +127,19 @@ struct Recordable<Key> {
     }
 };
 
-// function(args...), kept in the recording of this thread if there is one. What returns a value cannot be repeated: Python
-// has seen the value.
+// A kernel adds to this array, or reads it otherwise before it writes there.
+template <class... Options>
+void reads_too(const char* kernel, const nb::ndarray<Options...>& array) {
+    const Extent extent(array);
+    if (Recording* recording = Recording::recording()) recording->reads(kernel, extent.data, extent.bytes);
+}
+template <class A>
+void reads_too(const char* kernel, const std::optional<A>& array) {
+    if (array) reads_too(kernel, *array);
+}
+
+// function(args...), kept in the recording of this thread if there is one. What returns a value cannot be repeated:
+// Python has seen the value.
 template <class Function, class... Args>
 auto call_recorded(const char* name, const Function& function, const Args&... args) {
     using Result = std::invoke_result_t<const Function&, const Args&...>;

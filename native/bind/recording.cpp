@@ -31,6 +31,11 @@ void bind_recording(nb::module_& m) {
             const Extent extent(x);
             return recording.knows(extent.data, extent.bytes);
         }, "x"_a.noconvert())
+        .def("guard", [](Recording& recording, const Any& x) {
+            const Extent extent(x);
+            recording.guard(extent.data, extent.bytes);
+        }, "x"_a.noconvert())
+        .def_prop_ro("touched", &Recording::touched)
         .def("fail", &Recording::fail, "reason"_a)
         .def("replay", &replay, "seed"_a, "step"_a, "part"_a)
         .def_prop_ro("broken", &Recording::broken)

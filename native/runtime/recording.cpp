@@ -1,5 +1,7 @@
 #include "runtime/recording.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 namespace chainrule {
@@ -13,6 +15,35 @@ uintptr_t address(const void* data) {
 }
 
 }  // namespace
+
+void Intervals::add(uintptr_t begin, uintptr_t end) {
+    if (covers(begin, end)) return;
+    auto next = ends_.upper_bound(begin);
+    if (next != ends_.begin() && std::prev(next)->second >= begin) begin = (--next)->first;
+    for (; next != ends_.end() && next->first <= end; next = ends_.erase(next)) end = std::max(end, next->second);
+    ends_[begin] = end;
+}
+
+void Intervals::remove(uintptr_t begin, uintptr_t end) {
+    if (begin == end) return;
+    auto next = ends_.lower_bound(begin);
+    if (next != ends_.begin() && std::prev(next)->second > begin) {
+        const auto before = std::prev(next);
+        if (before->second > end) ends_[end] = before->second;
+        before->second = begin;
+        next = ends_.lower_bound(begin);
+    }
+    while (next != ends_.end() && next->first < end) {
+        const uintptr_t last = next->second;
+        next = ends_.erase(next);
+        if (last > end) ends_[end] = last;
+    }
+}
+
+bool Intervals::covers(uintptr_t begin, uintptr_t end) const {
+    const auto next = ends_.upper_bound(begin);
+    return begin == end || (next != ends_.begin() && std::prev(next)->second >= end);
+}
 
 Recording* Recording::active() {
     return active_here;
@@ -36,44 +67,44 @@ void Recording::end() {
     active_here = nullptr, records_here = false;
 }
 
-Recording::Ranges::iterator Recording::around(const void* data, size_t bytes) {
-    auto found = ranges_.upper_bound(address(data));
-    if (found == ranges_.begin()) return ranges_.end();
-    --found;
-    return address(data) + bytes <= found->second.end ? found : ranges_.end();
-}
-
 void Recording::know(const void* data, size_t bytes) {
-    if (bytes && around(data, bytes) == ranges_.end()) ranges_[address(data)] = {address(data) + bytes, true};
+    if (knows(data, bytes)) return;
+    known_.add(address(data), address(data) + bytes);
+    written_.add(address(data), address(data) + bytes);
 }
 
 bool Recording::knows(const void* data, size_t bytes) const {
-    auto* self = const_cast<Recording*>(this);
-    return self->around(data, bytes) != self->ranges_.end();
+    return known_.covers(address(data), address(data) + bytes);
+}
+
+void Recording::guard(const void* data, size_t bytes) {
+    guarded_ = address(data), guarded_end_ = guarded_ + bytes;
 }
 
 void* Recording::allocate(size_t bytes) {
     void* data = memory_->allocate(bytes);
-    if (data && records_here) ranges_[address(data)] = {address(data) + bytes, false};
+    if (data && records_here) {
+        known_.add(address(data), address(data) + bytes);
+        written_.remove(address(data), address(data) + bytes);
+    }
     return data;
 }
 
 void Recording::reads(const char* kernel, const void* data, size_t bytes) {
-    if (!bytes || !broken_.empty()) return;
-    const auto range = around(data, bytes);
-    if (range == ranges_.end())
+    if (!broken_.empty()) return;
+    if (!knows(data, bytes))
         fail(std::string(kernel) + " reads an array that no kernel made");
-    else if (!range->second.written)
+    else if (!written_.covers(address(data), address(data) + bytes))
         fail(std::string(kernel) + " reads what no kernel has written");
 }
 
 void Recording::writes(const char* kernel, const void* data, size_t bytes) {
-    if (!bytes || !broken_.empty()) return;
-    const auto range = around(data, bytes);
-    if (range == ranges_.end())
+    if (!broken_.empty()) return;
+    if (address(data) < guarded_end_ && guarded_ < address(data) + bytes) first_ = std::min(first_, calls_.size());
+    if (!knows(data, bytes))
         fail(std::string(kernel) + " writes to an array that is not the recording's");
     else
-        range->second.written = true;
+        written_.add(address(data), address(data) + bytes);
 }
 
 void Recording::draws(const char* kernel, const uint64_t* words) {
@@ -97,7 +128,7 @@ void Recording::replay(const Position& position) {
     struct Reset {
         ~Reset() { replays_here = false; }
     } reset;
-    for (const auto& call : calls_) call();
+    for (done_ = 0; done_ < calls_.size(); ++done_) calls_[done_]();
 }
 
 }  // namespace chainrule

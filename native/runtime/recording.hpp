@@ -2,8 +2,9 @@
 // same kernels again, in the same order on the same memory, without Python. So they give the same bits.
 //
 // A recording must never repeat a value that depends on data. It therefore trusts nothing by default: a kernel may read
-// memory that the recording was told of (parameters, inputs, constants), or memory of its own that an earlier recorded
-// kernel has written. Anything else, such as the result of NumPy, breaks the recording.
+// memory that the recording was told of (parameters, inputs, constants), or memory of its own of which earlier recorded
+// kernels have written every byte. Anything else, such as the result of NumPy, breaks the recording. What it cannot see
+// is NumPy changing in place what a kernel has written: that shows only in a comparison with the step op by op.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,17 @@ struct Position {
     uint64_t seed = 0, step = 0, part = 0;
 };
 
+// A set of bytes, as intervals of addresses that neither overlap nor touch.
+class Intervals {
+public:
+    void add(uintptr_t begin, uintptr_t end);
+    void remove(uintptr_t begin, uintptr_t end);
+    bool covers(uintptr_t begin, uintptr_t end) const;
+
+private:
+    std::map<uintptr_t, uintptr_t> ends_;  // by where they begin
+};
+
 class Recording {
 public:
     Recording() : memory_(std::make_shared<Allocator>(true)) {}
@@ -37,13 +49,15 @@ public:
 
     void know(const void* data, size_t bytes);  // memory of others, which must outlive the recording
     bool knows(const void* data, size_t bytes) const;
+    void guard(const void* data, size_t bytes);  // memory whose first change is noted
+    bool touched() const { return done_ > first_; }  // by the last replay, even if it did not come to its end
 
     void* allocate(size_t bytes);  // null if the system refuses
     const std::shared_ptr<Allocator>& memory() const { return memory_; }
 
     // Checks of the memory that a kernel was called with.
     void reads(const char* kernel, const void* data, size_t bytes);
-    void writes(const char* kernel, const void* data, size_t bytes);
+    void writes(const char* kernel, const void* data, size_t bytes);  // all of these bytes
     void draws(const char* kernel, const uint64_t* words);
     void add(std::function<void()> call);
     void fail(const std::string& reason);  // what was recorded is dropped
@@ -55,17 +69,12 @@ public:
     size_t bytes() const { return memory_->held(); }
 
 private:
-    struct Range {
-        uintptr_t end;
-        bool written;
-    };
-    using Ranges = std::map<uintptr_t, Range>;
-    Ranges::iterator around(const void* data, size_t bytes);
-
     std::shared_ptr<Allocator> memory_;  // shared with its arrays, which may outlive the recording
-    Ranges ranges_;
+    Intervals known_, written_;
     std::vector<std::function<void()>> calls_;
     std::string broken_;
+    uintptr_t guarded_ = 0, guarded_end_ = 0;
+    size_t first_ = SIZE_MAX, done_ = 0;  // the first call that writes there, and how many the last replay has made
     Position position_;
 };
 

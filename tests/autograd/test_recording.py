@@ -81,10 +81,97 @@ def test_what_numpy_wrote_into_memory_of_a_kernel_breaks_it() -> None:
     assert "no kernel has written" in broken(forward, numbers(5))
 
 
+def test_a_part_that_a_kernel_wrote_is_not_the_whole() -> None:
+    def forward(x: Any) -> Any:
+        y = native.empty((2, 6))
+        native.kernels().copy(y[:, :3], x)
+        y[:, 3:] = 2 * x
+        return cr.ops.silu(y)
+
+    def both(x: Any) -> Any:
+        y = native.empty((2, 6))
+        native.kernels().copy(y[:, 3:], x)
+        native.kernels().copy(y[:, :3], x)
+        return cr.ops.silu(y)
+
+    assert "no kernel has written" in broken(forward, numbers(2, 3))
+    assert broken(both, numbers(2, 3)) == ""
+
+
+def test_what_is_added_to_is_read() -> None:
+    kernels = native.kernels()
+
+    def sums(x: Any) -> None:
+        total = native.empty((4,))
+        total[...] = x[0]
+        kernels.column_sums(total, x)
+
+    def product(x: Any) -> None:
+        y = native.empty((1, 4, 4))
+        y[...] = x
+        kernels.gemm(y, x[None], x[None], None, True, 0)
+
+    def product_of_its_own(x: Any) -> None:
+        kernels.gemm(native.empty((1, 4, 4)), x[None], x[None], None, False, 0)
+
+    assert "no kernel has written" in broken(sums, numbers(4, 4))
+    assert "no kernel has written" in broken(product, numbers(4, 4))
+    assert broken(product_of_its_own, numbers(4, 4)) == ""
+
+
+def test_an_output_that_is_its_input_is_no_view() -> None:
+    """It may be so for these values only, or have been changed in place."""
+
+    def same(x: Any) -> Any:
+        return x, ()
+
+    def clipped(dy: Any, saved: Any, needs: Any) -> Any:
+        return (np.clip(dy, -1, 1, out=dy),)
+
+    def run(op: Op) -> str:
+        def both_passes(x: Any, dy: Any) -> None:
+            leaf = Tensor.wrap(x)
+            leaf.requires_grad = True
+            op(leaf).backward(dy)
+
+        return broken(both_passes, numbers(3), numbers(3))
+
+    example = cr.ops.all_ops()["transpose"].example
+
+    def passed_on(dy: Any, saved: Any, needs: Any) -> Any:
+        return (dy,)
+
+    assert run(Op("planted", same, passed_on, example)) == "planted is computed by NumPy"
+    silu = OPS["silu"].native[0]
+    with pytest.raises(ValueError, match="read-only"):
+        run(Op("planted", same, clipped, example, native=(lambda x: (silu(x)[0], ()), clipped)))
+    late = Op("planted", same, passed_on, example)
+    assert broken(lambda dy: late.run_backward(dy, (), (True,)), numbers(3)).startswith(
+        "backward of planted is"
+    )
+
+
+def test_an_array_that_is_guarded_is_touched_by_the_calls_that_write_there() -> None:
+    x, total = numbers(3, 4), np.zeros(4, np.float32)
+    ids = np.zeros(3, np.int64)
+    recording = Recording()
+    recording.know(x, total, ids)
+    recording.guard(total)
+    with recording.recorded():
+        y = cr.ops.embedding(x, ids=Input(ids))
+        native.kernels().column_sums(total, y)
+    recording.replay()
+    assert recording.touched
+    ids[0] = 7
+    with pytest.raises(ValueError, match="7"):
+        recording.replay()
+    assert not recording.touched
+
+
 def test_a_value_that_python_sees_breaks_it() -> None:
     x = numbers(5)
     assert "returns a value" in broken(lambda x: native.kernels().sum_of_squares(x), x)
-    for read in (Tensor.item, Tensor.numpy, Tensor.tolist, float, bool):
+    for read in (Tensor.item, Tensor.numpy, Tensor.tolist, float, bool, lambda x: x.data):
         assert "read by" in broken(lambda x, read=read: read(Tensor.wrap(x)), numbers(1))
 
 

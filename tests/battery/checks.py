@@ -253,7 +253,7 @@ def replayed(op: Op, example: Example) -> str:
             tensor.requires_grad = True
         ys = outputs(op(*leaves, **constants, **given))
         backward([(y, v) for y, v in zip(ys, seeds, strict=True) if y.requires_grad])
-        return [y.data for y in ys] + [tensor.grad for tensor in tensors]
+        return [y.array for y in ys] + [tensor.grad for tensor in tensors]
 
     recording = Recording()
     recording.know(*inputs)

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import native, random
+from chainrule import native, ops, random
 from chainrule.autograd import precision
 from chainrule.data import Masked, Pair, Segmented
 from chainrule.errors import DataError
 from chainrule.models import IGNORE, Compiled, Model, make, tuning
 from chainrule.models import compiled as module
+from chainrule.models.gpt import GPT
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch
+from chainrule.models.replayable import Replayable
 from chainrule.optim import AdamW, clip_global_norm
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="without kernels nothing is compiled")
@@ -135,6 +137,19 @@ def trained(
     return history, found
 
 
+def learn(compiled: Compiled, batch: Batch) -> bool:
+    """One step of gradient descent; True if its gradient has the bits of op by op."""
+    parameters = compiled.model.parameters()
+    parameters.zero_grad()
+    backward(compiled.model, batch)
+    expected = parameters.grad.tobytes()
+    parameters.zero_grad()
+    compiled.backward(batch)
+    same = parameters.grad.tobytes() == expected
+    parameters.data[: parameters.grad.size] -= 0.1 * parameters.grad
+    return same
+
+
 def new(name: str) -> Model:
     cr.seed(3)
     return FAMILIES[name]()
@@ -195,7 +210,8 @@ def test_same_bits_for_any_number_of_threads(threads: int) -> None:
     before = cr.get_threads()
     try:
         cr.set_threads(threads)
-        assert trained(new("gpt dropout"), words(), compiled=True)[0] == expected
+        found, compiled = trained(new("gpt dropout"), words(), compiled=True)
+        assert found == expected and compiled.replayed == 1
     finally:
         cr.set_threads(before)
 
@@ -220,7 +236,8 @@ def test_padding_that_begins_late_is_not_missed() -> None:
             yield next(whole if step < 10 else padded)
 
     expected = trained(new("seq2seq"), late(), compiled=False)[0]
-    assert trained(new("seq2seq"), late(), compiled=True)[0] == expected
+    found, compiled = trained(new("seq2seq"), late(), compiled=True)
+    assert found == expected and compiled.replayed == 1
 
 
 def test_targets_that_begin_to_be_ignored_late() -> None:
@@ -238,8 +255,7 @@ def test_a_capture_sees_the_ops() -> None:
     model = new("gpt")
     compiled, batches = cr.compile(model), words()
     for _ in range(4):
-        model.parameters().zero_grad()
-        compiled.backward(next(batches))
+        learn(compiled, next(batches))
     assert compiled.replayed == 1
     model.parameters().zero_grad()
     with cr.capture() as seen:
@@ -252,10 +268,10 @@ def test_a_hook_is_called() -> None:
     compiled, batches = cr.compile(model), words()
     for step in range(6):
         if step == 4:
+            assert compiled.replayed == 1
             model.wpe.weight.register_hook(lambda grad: seen.append(grad.shape))
-        model.parameters().zero_grad()
-        compiled.backward(next(batches))
-    assert seen == [(T, 16)] * 2
+        learn(compiled, next(batches))
+    assert seen == [(T, 16)] * 4  # op by op too
 
 
 @pytest.mark.parametrize("step", range(5))
@@ -264,8 +280,8 @@ def test_bad_ids_are_refused_as_op_by_op(step: int, where: str) -> None:
     model, batches = new("gpt"), words()
     compiled = cr.compile(model)
     for _ in range(step):
-        model.parameters().zero_grad()
-        compiled.backward(next(batches))
+        learn(compiled, next(batches))
+    assert compiled.replayed == (step > 2)
     batch = next(batches)
     batch = Batch(batch.inputs.copy(), batch.targets.copy())
     (batch.inputs if where == "ids" else batch.targets)[1, 1] = V
@@ -274,27 +290,17 @@ def test_bad_ids_are_refused_as_op_by_op(step: int, where: str) -> None:
     with pytest.raises(DataError) as found:
         compiled.backward(batch)
     assert str(found.value) == str(expected.value)
+    assert learn(compiled, next(batches))
 
 
 def test_a_replay_that_differs_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A value that slips through is found by the comparison, and the step is that of op by op."""
-    fill = module._Recorded.fill
+    fill = Replayable.fill
     monkeypatch.setattr(
-        module._Recorded,
-        "fill",
-        lambda self, part, *rest: fill(self, part._replace(targets=part.inputs), *rest),
+        Replayable, "fill", lambda self, part, *rest: fill(self, part._replace(targets=part.inputs), *rest)
     )
-    model = new("gpt")
-    compiled, batches = cr.compile(model), words(ignored=False)
-    expected = []
-    for _ in range(5):
-        batch = next(batches)
-        model.parameters().zero_grad()
-        compiled.backward(batch)
-        found = model.parameters().grad.tobytes()
-        model.parameters().zero_grad()
-        backward(model, batch)
-        expected.append(found == model.parameters().grad.tobytes())
+    compiled, batches = cr.compile(new("gpt")), words(ignored=False)
+    expected = [learn(compiled, next(batches)) for _ in range(5)]
     assert compiled.broken == ["a replay gave other bits"]
     assert expected == [True, False, True, True, True]  # the second one was recorded on the wrong targets
 
@@ -311,9 +317,12 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     model = new("gpt")
     compiled = cr.compile(model)
     for tokens in (3, 4, 5, 6) * 4:
-        model.parameters().zero_grad()
-        compiled.backward(next(words(tokens=tokens)))
+        assert learn(compiled, next(words(tokens=tokens)))
     assert compiled.replayed == 2 and compiled.broken == []
+    monkeypatch.setattr(module, "IDLE", 4)
+    for _ in range(12):  # what is not used any more gives way
+        assert learn(compiled, next(words(tokens=8)))
+    assert compiled.replayed == 2 and list(compiled.shapes.values())[-1].trusted
 
 
 def test_memory_is_freed_and_recorded_again() -> None:
@@ -324,22 +333,162 @@ def test_memory_is_freed_and_recorded_again() -> None:
             assert compiled.replayed == 1
             compiled.forget()
             assert compiled.replayed == 0
-        model.parameters().zero_grad()
-        compiled.backward(next(batches))
+        learn(compiled, next(batches))
     assert compiled.replayed == 1
 
 
 def test_weights_that_moved_are_recorded_anew() -> None:
     model, batches = new("gpt"), words()
     compiled = cr.compile(model)
-    for step in range(8):
+    for step in range(12):
+        if step in (4, 8):
+            assert compiled.replayed == 1
         if step == 4:
             model.h[0].freeze()
-        parameters = model.parameters()
-        parameters.zero_grad()
-        batch = next(batches)
-        compiled.backward(batch)
-        found = parameters.grad.tobytes()
-        parameters.zero_grad()
-        backward(model, batch)
-        assert found == parameters.grad.tobytes()
+        if step == 8:
+            model.ln_f.weight.array = 2 * model.ln_f.weight.array
+        assert learn(compiled, next(batches))
+    assert compiled.replayed == 1
+
+
+def test_shapes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SHAPES", 3)
+    compiled = cr.compile(new("gpt"))
+    for tokens in range(1, T + 1):
+        learn(compiled, next(words(tokens=tokens)))
+    assert len(compiled.shapes) == 3
+    with random.seeded(9):  # nothing that was recorded before can be used again
+        learn(compiled, next(words()))
+    assert len(compiled.shapes) == 1
+
+
+def no_gradients(model: Model, step: int) -> None:
+    for param in model.parameters().unique:
+        param.grad = None
+
+
+def replace_gradient(model: Model, step: int) -> None:
+    if step == 10:
+        model.wpe.weight.grad = model.wpe.weight.grad.copy()
+
+
+def change_seed(model: Model, step: int) -> None:
+    if step in (0, 10):
+        cr.seed(step)
+
+
+TOGGLED: dict[str, Callable[[Model, int], Any]] = {
+    "a layer's mode": lambda model, step: model.h[1].train(step < 10),
+    "recompute": lambda model, step: setattr(model, "recompute", step >= 10),
+    "freezing": lambda model, step: model.h[0].freeze() if step == 10 else None,
+    "seed": change_seed,
+    "no gradients": lambda model, step: no_gradients(model, step) if step >= 10 else None,
+    "another gradient": replace_gradient,
+    "weights": lambda model, step: model.parameters().data.__imul__(np.float32(1.5)) if step == 10 else None,
+}
+
+
+@pytest.mark.parametrize("name", TOGGLED)
+def test_same_bits_whatever_is_toggled_midway(name: str) -> None:
+    compiled = check_same("gpt dropout", between=TOGGLED[name])
+    assert compiled.replayed == 1
+
+
+def test_same_bits_when_the_precision_is_toggled() -> None:
+    compiled, batches = cr.compile(new("gpt")), words()
+    for step in range(15):
+        with precision("bf16" if 5 <= step < 10 else "fp32"):
+            assert learn(compiled, next(batches))
+            assert compiled.replayed == (step % 5 > 1 or step in (2, 3, 4))
+
+
+def test_a_gradient_that_was_replaced_is_added_to() -> None:
+    compiled, batches = cr.compile(new("gpt")), words()
+    for _ in range(5):
+        learn(compiled, next(batches))
+    assert compiled.replayed == 1
+    weight = compiled.model.wpe.weight
+    weight.grad = np.zeros(weight.shape, np.float32)
+    compiled.backward(next(batches))
+    assert weight.grad.any()
+
+
+def test_only_other_weights_and_another_step_make_a_replay_trusted() -> None:
+    model, batches = new("gpt"), words()
+    compiled, parameters = cr.compile(model), model.parameters()
+    for step in (0, 0, 0):
+        with random.step(step):
+            compiled.backward(next(batches))
+    (shape,) = compiled.shapes.values()
+    assert shape.replayable is not None and shape.agreed == set()  # a comparison would show nothing
+    parameters.data *= np.float32(1.1)
+    with random.step(0):
+        compiled.backward(next(batches))
+    assert shape.agreed == {"weights"} and shape.trusted
+    with random.step(1):  # another step is compared once more
+        compiled.backward(next(batches))
+    assert shape.agreed == {"weights", "step"}
+
+
+class Learned(GPT):
+    """Its norm takes a constant from the weights in a way that no recording sees."""
+
+    def hidden(self, ids: Any, segments: Any = None) -> Any:
+        scale = float(np.square(self.wpe.weight.array).mean())
+        return ops.rmsnorm(super().hidden(ids, segments), self.ln_f.weight, eps=scale)
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_a_constant_of_the_weights_is_found_before_it_is_trusted(accumulate: int) -> None:
+    models = [new("gpt"), new("gpt")]
+    for model in models:
+        model.__class__ = Learned
+    expected = trained(models[0], words(), compiled=False, accumulate=accumulate)[0]
+    found, compiled = trained(models[1], words(), compiled=True, accumulate=accumulate)
+    assert found == expected and compiled.broken == ["a replay gave other bits"]
+
+
+def test_what_goes_wrong_late_is_found_by_the_next_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LAST_CHECK", 4)
+    model, batches = new("gpt"), words()
+    compiled = cr.compile(model)
+    for _ in range(5):
+        assert learn(compiled, next(batches))
+    model.h[0].mlp.forward = lambda x: x  # against the rules: what it is made of changes
+    found = [learn(compiled, next(batches)) for _ in range(8)]
+    assert compiled.broken == ["a replay gave other bits"]
+    assert not found[0] and found[-4:] == [True] * 4
+
+
+class Choosy(GPT):
+    """Takes arrays only, after its dropout has drawn."""
+
+    def losses_and_state(self, batch: Batch) -> Any:
+        found = super().losses_and_state(batch)
+        if not isinstance(batch.targets, np.ndarray):
+            raise TypeError("takes no Input")
+        return found
+
+
+def test_an_exception_while_recording_does_not_change_the_masks() -> None:
+    def choosy(model: Model) -> None:
+        model.__class__ = Choosy
+
+    compiled = check_same("gpt dropout", choosy)
+    assert compiled.broken == ["TypeError: takes no Input"]
+
+
+def test_a_replay_that_is_refused_goes_on_op_by_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, batches = cr.compile(new("gpt")), words()
+    for _ in range(5):
+        learn(compiled, next(batches))
+    fill = Replayable.fill
+
+    def spoil(self: Replayable, part: Batch, *rest: Any) -> None:
+        fill(self, part, *rest)
+        self.part.targets[...] = V + 1
+
+    monkeypatch.setattr(Replayable, "fill", spoil)
+    assert compiled.replayed == 1
+    assert learn(compiled, next(batches))
+    assert compiled.replayed == 0 and "ValueError" in compiled.broken[0]

@@ -19,6 +19,7 @@ void gather(Matrix y, ConstMatrix w, Ids ids) {
 void scatter_add(Matrix dw, ConstMatrix dy, Ids ids) {
     constexpr size_t COLUMNS = 128;
     const size_t N = ids.size(), V = dw.shape(0), C = dw.shape(1);
+    reads_too("scatter_add_rows", dw);
     const float* dy_nc = pointer(dy, "dy", N * C);
     const int64_t* id_n = id_pointer(ids, "ids", N, V);
     float* dw_vc = dw.data();

@@ -10,6 +10,8 @@ namespace {
 void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, std::optional<Vector> dbeta,
               Flat<const float> x, ConstVector gamma, Flat<const float> mean, Flat<const float> rstd,
               Flat<const float> dy) {
+    reads_too("layernorm_backward", dgamma);
+    reads_too("layernorm_backward", dbeta);
     const auto [R, C] = Rows(x);
     float *dx_rc = pointer_or_null(dx, "dx", R * C), *dgamma_c = pointer_or_null(dgamma, "dgamma", C);
     float* dbeta_c = pointer_or_null(dbeta, "dbeta", C);

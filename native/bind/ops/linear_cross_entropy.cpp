@@ -16,6 +16,7 @@ LinearCrossEntropy checked(ConstMatrix x, ConstMatrix w, Ids target, ConstVector
 void forward(Vector loss, Vector peak, Vector total, ConstMatrix x, ConstMatrix w, Ids target, ConstVector scale,
              float gap, float floor, size_t rows, int precision, std::optional<Matrix> dx, std::optional<Matrix> dw,
              std::optional<ConstVector> slope) {
+    reads_too("linear_cross_entropy_forward", dw);
     const LinearCrossEntropy call = checked(x, w, target, scale, gap, floor, rows, precision);
     float *loss_n = pointer(loss, "loss", call.N), *peak_n = pointer(peak, "peak", call.N);
     float *total_n = pointer(total, "total", call.N), *dx_nc = pointer_or_null(dx, "dx", call.N * call.C);
@@ -28,6 +29,7 @@ void forward(Vector loss, Vector peak, Vector total, ConstMatrix x, ConstMatrix 
 
 void backward(std::optional<Matrix> dx, std::optional<Matrix> dw, ConstMatrix x, ConstMatrix w, ConstVector peak,
               ConstVector total, Ids target, ConstVector slope, float gap, float floor, size_t rows, int precision) {
+    reads_too("linear_cross_entropy_backward", dw);
     const LinearCrossEntropy call = checked(x, w, target, slope, gap, floor, rows, precision);
     float *dx_nc = pointer_or_null(dx, "dx", call.N * call.C), *dw_vc = pointer_or_null(dw, "dw", call.V * call.C);
     const float *peak_n = pointer(peak, "peak", call.N), *total_n = pointer(total, "total", call.N);

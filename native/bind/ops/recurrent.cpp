@@ -13,6 +13,7 @@ struct Operand {
     const char* name;
     Shape shape;
     size_t gates = 1;
+    bool entered = false;  // holds values on entry that the loop reads, whether it writes there or not
 };
 
 struct Sizes {
@@ -44,6 +45,7 @@ void bind_loop(nb::module_& m, const char* function, void (*loop)(Args...), std:
     const auto run = [=](const std::optional<Flat<std::remove_pointer_t<std::tuple_element_t<I, All>>>>&... arrays) {
         Sizes size{};
         (size.take(arrays, operands), ...);
+        ((operands.entered ? reads_too(function, arrays) : void()), ...);
         const std::tuple pointers{size.pointer(arrays, operands)...};  // checked from left to right
         WithoutGil release;
         loop(std::get<I>(pointers)..., size.B, size.T, size.H);
@@ -65,13 +67,13 @@ void bind_loop(nb::module_& m, const char* function, void (*loop)(Args...), Oper
 
 void bind_recurrent(nb::module_& m) {
     const Operand y{"y", Shape::STATES}, dy{"dy", Shape::STATES}, cells{"cells", Shape::STATES}, un{"u_n", Shape::STATES};
-    const Operand h{"h", Shape::STATE}, c{"c", Shape::STATE}, dh{"dh", Shape::STATE}, dc{"dc", Shape::STATE};
+    const Operand h{"h", Shape::STATE}, c{"c", Shape::STATE}, dh{"dh", Shape::STATE, 1, true}, dc{"dc", Shape::STATE, 1, true};
     const auto da = [](size_t gates) { return Operand{"da", Shape::STATES, gates}; };
     const auto W = [](size_t gates) { return Operand{"W", Shape::WEIGHTS, gates}; };
-    const auto gates = [](size_t count) { return Operand{"gates", Shape::STATES, count}; };
+    const auto gates = [](size_t count) { return Operand{"gates", Shape::STATES, count, true}; };
     const Operand bias{"bias", Shape::BIAS, 3};
 
-    bind_loop(m, "rnn_forward", rnn_forward, y, h, W(1));
+    bind_loop(m, "rnn_forward", rnn_forward, Operand{"y", Shape::STATES, 1, true}, h, W(1));
     bind_loop(m, "rnn_backward", rnn_backward, da(1), dh, y, W(1), dy);
     bind_loop(m, "lstm_forward", lstm_forward, y, cells, gates(4), h, c, W(4));
     bind_loop(m, "lstm_backward", lstm_backward, da(4), dh, dc, gates(4), cells, c, W(4), dy);

@@ -9,6 +9,7 @@ namespace {
 // dgamma is added to.
 void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, Flat<const float> x, ConstVector gamma,
               Flat<const float> rstd, Flat<const float> dy) {
+    reads_too("rmsnorm_backward", dgamma);
     const auto [R, C] = Rows(x);
     float *dx_rc = pointer_or_null(dx, "dx", R * C), *dgamma_c = pointer_or_null(dgamma, "dgamma", C);
     const float *gamma_c = pointer(gamma, "gamma", C), *rstd_r = pointer(rstd, "rstd", R);

@@ -20,7 +20,7 @@ from chainrule import native
 from chainrule.autograd.call import FLOAT32, FOREIGN, check_dtypes, explained, operands, signature, unpacked
 from chainrule.autograd.deferred import ValueAndGrad, defer
 from chainrule.autograd.mode import mode, scope
-from chainrule.autograd.recording import check_views, contiguous, fail
+from chainrule.autograd.recording import check_views, contiguous, fail, locked
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Work, is_float
@@ -66,7 +66,8 @@ class Op:
     deferred until backward, or until its value is read. `keep` takes out of `saved` what backward needs for the
     gradients that are wanted: the input of a frozen matrix is not. `abstract` is `forward` on shapes alone, for
     tracing; `cost` counts the matmuls. With `integers` an op of integers gives integers; without it takes them as
-    float32.
+    float32. With `views` the op only moves numbers: `forward` and `backward` take views, or copy by kernels while a
+    step is recorded, whatever the values are.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Op:
     abstract: Forward | None = None
     cost: Cost | None = None
     integers: bool = False
+    views: bool = False
     nested: ClassVar[bool] = False  # its backward is plain arithmetic
 
     def __post_init__(self) -> None:
@@ -191,7 +193,7 @@ class Op:
             forward = self.native[0]
         found: tuple[Any, Saved] = self._called(forward, arrays, constants)
         if mode.recording is not None and forward is self.forward:
-            check_views(self.name, found[0] if isinstance(found[0], tuple) else (found[0],), arrays)
+            self._check_views(self.name, found[0] if isinstance(found[0], tuple) else (found[0],), arrays)
         return found
 
     def _called(
@@ -207,6 +209,8 @@ class Op:
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
         """The backward pass on arrays, native if possible."""
+        if mode.recording is not None:  # kernels only read them; what NumPy does in place is not seen
+            dy = tuple(map(locked, dy)) if isinstance(dy, tuple) else locked(dy)
         if self.native and self._native_serves(saved):
             if not self.strided:
                 dy = tuple(map(contiguous, dy)) if isinstance(dy, tuple) else contiguous(dy)
@@ -214,8 +218,16 @@ class Op:
                 return self.native[1](dy, saved, needs)
         grads = self.backward(dy, saved, needs)
         if mode.recording is not None:
-            check_views(f"backward of {self.name}", grads, dy if isinstance(dy, tuple) else (dy,))
+            self._check_views(f"backward of {self.name}", grads, dy if isinstance(dy, tuple) else (dy,))
         return grads
+
+    def _check_views(self, name: str, outputs: Iterable[Any], inputs: Iterable[Any]) -> None:
+        """What NumPy computes cannot be repeated. An output may be its input and yet depend on the values: an op that
+        only takes views must say so."""
+        if self.views:
+            check_views(name, outputs, inputs)
+        else:
+            fail(f"{name} is computed by NumPy")
 
     def run_value_and_grad(self, dy: Array | None, saved: Saved, needs: Needs) -> tuple[Any, Grads]:
         """A deferred value and its gradients on arrays, native if possible; without dy the value alone."""

@@ -98,6 +98,8 @@ class Parameters:
         self.places = list(zip(self.unique, [0, *ends], ends, strict=False))  # with its begin and its end
         self.data = native.zeros(end, self.dtype)
         self.grad = native.zeros(self.learned(), self.dtype)  # what is frozen comes last, and has none
+        self.values_of: dict[int, Array] = {}  # the views of each parameter, which are what it holds
+        self.grad_of: dict[int, Array] = {}
         for name, param in self.named.items():
             self._adopt(name, param)
 
@@ -106,6 +108,9 @@ class Parameters:
         view[...] = param.array
         param.array, param.block = view, self
         param.name = param.name or name
+        self.values_of[id(param)] = view
+        if self.learns(param):
+            self.grad_of[id(param)] = self._view(self.grad, param)
         param.grad = self.grad_view(param) if param.requires_grad else None
 
     def _view(self, block: Array, param: Param) -> Array:
@@ -113,8 +118,8 @@ class Parameters:
         return block[start : start + param.size].reshape(param.shape)
 
     def grad_view(self, param: Param) -> Array:
-        """The gradient of `param`, as a view into the flat gradient block."""
-        return self._view(self.grad, param)
+        """The gradient of `param`, as a view into the flat gradient block, always the same."""
+        return self.grad_of[id(param)]
 
     def learned(self) -> int:
         """Where the last parameter that learns now ends."""
@@ -141,8 +146,12 @@ class Parameters:
         return [(self.data[span], self.grad[span], span, decays, {}) for span, decays in self.ranges()]
 
     def moved(self) -> str:
-        """The name of a parameter that another block has taken; empty if none was."""
-        return next((name for name, param in self.named.items() if param.block is not self), "")
+        """The name of a parameter that another block has taken, or whose array was replaced; empty if none was."""
+        return next((name for name, param in self.named.items() if not self.holds(param)), "")
+
+    def holds(self, param: Param) -> bool:
+        """The values of this parameter are those of the block."""
+        return param.block is self and param.array is self.values_of.get(id(param))
 
     def zero_grad(self) -> None:
         """Zero all gradients in one pass."""

@@ -66,6 +66,15 @@ class Recording:
         """True for an array of a kernel, or one that it was told of."""
         return isinstance(array, np.ndarray) and bool(self._calls.knows(array))
 
+    def guard(self, array: Array) -> None:
+        """Note when this array is changed (`touched`)."""
+        self._calls.guard(array)
+
+    @property
+    def touched(self) -> bool:
+        """The last replay has changed the array that is guarded, even if it did not come to its end."""
+        return bool(self._calls.touched)
+
     def know_constant(self, array: Array) -> None:
         """Let kernels read an array that is the same in every step."""
         self.know(array)
@@ -118,6 +127,13 @@ def fail(reason: str) -> None:
     """The recording of this thread, if there is one, cannot be repeated."""
     if mode.recording is not None:
         mode.recording.fail(reason)
+
+
+def locked(x: Array) -> Array:
+    """A view of x that cannot be written to."""
+    view = np.asarray(x).view()
+    view.setflags(write=False)
+    return view
 
 
 def contiguous(x: Array) -> Array:

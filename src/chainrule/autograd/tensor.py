@@ -105,6 +105,7 @@ class Tensor(Methods, Answering):
     @property
     def data(self) -> Array:
         """The values. Assigning (`p.data -= lr * p.grad`) changes them in place; a pending backward detects it."""
+        fail("a value is read by Python")
         return self.array
 
     @data.setter

@@ -1,32 +1,37 @@
 """The compiled step: the gradient of a microbatch as one call into C++, without Python between the kernels.
 
-The first batch of a shape runs op by op, the second too, while its kernel calls are recorded, and the third shows that
-the recording is right: it is replayed, and the same gradient is computed op by op. If all bits agree, later batches are
-replays. What cannot be recorded, or does not agree, goes on op by op.
+The first batch of a shape runs op by op, the second too, while its kernel calls are recorded. A later one, after the
+weights have changed, shows that the recording is right: it is replayed, and the same gradient is computed op by op. If
+all bits agree, batches are replays from then on, and are compared again from time to time. What cannot be recorded, or
+does not agree, goes on op by op.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from chainrule import native, random
-from chainrule.autograd import backward as backward_from
 from chainrule.autograd.mode import mode
 from chainrule.autograd.param import Parameters
-from chainrule.autograd.recording import Input, Recording
 from chainrule.autograd.tape import Done
 from chainrule.autograd.types import Array
-from chainrule.models.gradient import Weights, backward, op_by_op, seeds, value
-from chainrule.models.microbatch import Batch, State
+from chainrule.models.gradient import Weights, backward, op_by_op
+from chainrule.models.microbatch import Batch, State, arrays_of, leaves, mapped
 from chainrule.models.model import Model
+from chainrule.models.replayable import FLOAT32, Replayable, printed
+from chainrule.nn import Layer
 
 MOST = 8  # recordings of a model
 MOST_BYTES = 1 << 30  # of memory of their own, for another one to be made
-FLOAT32 = np.dtype(np.float32)
+MOST_SHAPES = 256  # that are remembered
+IDLE = 64  # microbatches without use: then a recording gives way to another
+FIRST_CHECK, LAST_CHECK = 256, 4096  # replays between two comparisons, twice as many each time
+Call: TypeAlias = tuple[Batch, Weights, float]  # a microbatch, its weights and the factor
+Found: TypeAlias = "tuple[float, State | None]"  # its loss and the new state
 
 
 @dataclass
@@ -34,42 +39,34 @@ class _Shape:
     """What is known of batches of one shape."""
 
     seen: int = 0
-    recorded: _Recorded | None = None
-    trusted: bool = False
+    last: int = 0  # the number of the microbatch that had it last
+    replayable: Replayable | None = None
+    agreed: frozenset[str] = frozenset()  # what differed from the recording when a replay gave the right bits
+    left: int = 0  # replays until the next comparison
+    interval: int = FIRST_CHECK // 2
     broken: str = ""
 
+    @property
+    def trusted(self) -> bool:
+        """A replay was right on other weights than those of the recording."""
+        return "weights" in self.agreed
 
-class _Recorded:
-    """The gradient of a microbatch, recorded: the arrays it reads and the results it leaves."""
+    def differs(self, block: Parameters) -> frozenset[str]:
+        """What differs now from the recording."""
+        assert self.replayable is not None
+        weights = self.trusted or printed(block) != self.replayable.values
+        step = random.place()[1] != self.replayable.step
+        return frozenset(name for name, is_so in (("weights", weights), ("step", step)) if is_so)
 
-    def __init__(self, model: Model, block: Parameters, part: Batch, weights: Weights, factor: float) -> None:
-        """Compute the gradient op by op while it is recorded."""
-        self.recording = Recording()
-        self.part: Batch = _mapped(part, _own)
-        self.seeds = np.empty(sum(map(bool, weights)), np.float32)
-        self.recording.know(block.data, block.grad, self.seeds, *_arrays(self.part))
-        self.fill(part, weights, factor)
-        with self.recording.recorded():
-            losses, self.state = model.losses_and_state(_mapped(self.part, Input))
-            counted = [each for each, weight in zip(losses, weights, strict=True) if weight]
-            for each in counted:
-                if each.dtype != FLOAT32:
-                    self.recording.fail(f"a loss is {each.dtype}")
-            backward_from([(each, self.seeds[i : i + 1].reshape(())) for i, each in enumerate(counted)])
-            self.losses = [each.data for each in counted]
-            for result in (*self.losses, *_arrays(self.state)):
-                if not self.recording.knows(result):
-                    self.recording.fail("a result that no kernel made")
+    def agree(self, differs: frozenset[str]) -> None:
+        """A replay was right. The next ones are trusted, more of them each time."""
+        self.agreed |= differs
+        self.interval = min(2 * self.interval, LAST_CHECK)
+        self.left = self.interval
 
-    def fill(self, part: Batch, weights: Weights, factor: float) -> None:
-        """Write the inputs of a microbatch into the arrays that the kernels read."""
-        for own, given in zip(_arrays(self.part), _arrays(part), strict=True):
-            own[...] = given
-        self.seeds[...] = seeds(weights, factor, [FLOAT32] * len(self.seeds))
-
-    def results(self, weights: Weights) -> tuple[float, State | None]:
-        """The loss and the state after the last run; copies, since the next one writes there."""
-        return value(self.losses, weights), _mapped(self.state, np.copy)
+    def give_up(self, reason: str) -> None:
+        """Go on op by op."""
+        self.broken, self.replayable, self.agreed = reason, None, frozenset()
 
 
 @dataclass
@@ -86,18 +83,21 @@ class Compiled:
     >>> round(loss, 1), compiled.broken
     (2.3, [])
 
-    The loss must be a function of the parameters, the batch and the step. What a model is made of, such as its rate of
-    dropout, must not change meanwhile: compile it again after that.
+    The loss must be a function of the parameters and the batch, and of the step through dropout only. Other random
+    numbers than Chainrule's, and whatever else Python decides anew in each step, are frozen until the next comparison
+    finds them. What a model is made of, such as its rate of dropout, must not change meanwhile: compile it again after
+    that.
     """
 
     model: Model
-    shapes: dict[Any, _Shape] = field(default_factory=dict, repr=False)
+    shapes: dict[Any, _Shape] = field(default_factory=dict, repr=False)  # that of the last batch comes last
     block: Parameters | None = field(default=None, repr=False)
     buffers: list[str] = field(default_factory=list, repr=False)
+    layers: list[Layer] = field(default_factory=list, repr=False)
+    modes: Any = field(default=None, repr=False)
+    count: int = field(default=0, repr=False)  # of microbatches
 
-    def backward(
-        self, batch: Batch, *, accumulate: int = 1, factor: float = 1.0
-    ) -> tuple[float, State | None]:
+    def backward(self, batch: Batch, *, accumulate: int = 1, factor: float = 1.0) -> Found:
         """Add the gradient of `factor` times the loss, as `models.gradient.backward` does"""
         return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=self._gradient)
 
@@ -117,94 +117,136 @@ class Compiled:
 
     def _gradient(
         self, model: Model, part: Batch, weights: Weights, factor: float, done: Done | None
-    ) -> tuple[float, State | None]:
+    ) -> Found:
         if done is not None or not self._serves():
             return op_by_op(model, part, weights, factor, done)
-        shape = self.shapes.setdefault(self._key(part, weights), _Shape())
-        shape.seen += 1
-        if shape.recorded is not None:
-            return self._repeated(shape, shape.recorded, part, weights, factor)
+        shape, call = self._shape(part, weights), (part, weights, factor)
+        if shape.replayable is not None:
+            return self._replay(shape, shape.replayable, call)
         if shape.seen == 1 or shape.broken or not self._affordable():
-            return op_by_op(model, part, weights, factor)
-        return self._recorded(shape, part, weights, factor)
+            return op_by_op(model, *call)
+        return self._record(shape, call)
 
-    def _recorded(
-        self, shape: _Shape, part: Batch, weights: Weights, factor: float
-    ) -> tuple[float, State | None]:
+    def _record(self, shape: _Shape, call: Call) -> Found:
         """The gradient op by op, while its kernel calls are recorded."""
         native.kernels().give_back()  # what the step before has freed: the recording has memory of its own
-        block = self._block()
+        block, drawn = self._block(), random.position()
         before = _copy(block.grad)
         try:
-            recorded = _Recorded(self.model, block, part, weights, factor)
-        except (
-            Exception
-        ) as error:  # of the batch, then it is raised again, or of something that takes no `Input`
+            made = Replayable(self.model, block, *call)
+        except Exception as error:
+            # Either the batch is at fault, then it is raised again, or something takes no `Input`.
             _restore(block.grad, before)
-            results = op_by_op(self.model, part, weights, factor)
-            shape.broken = f"{type(error).__name__}: {error}"
+            with random.replay(drawn):
+                results = op_by_op(self.model, *call)
+            shape.give_up(f"{type(error).__name__}: {error}")
             return results
-        shape.recorded, results = recorded, recorded.results(weights)
-        self._settle(shape, recorded.recording.broken)
+        shape.replayable = made
+        results = made.results(call[1])
+        if made.recording.broken:
+            shape.give_up(made.recording.broken)
         return results
 
-    def _repeated(
-        self, shape: _Shape, recorded: _Recorded, part: Batch, weights: Weights, factor: float
-    ) -> tuple[float, State | None]:
-        """The gradient by a replay; or, until that is known to be right, by both ways."""
-        block = self._block()
-        before = None if shape.trusted else _copy(block.grad)
-        recorded.fill(part, weights, factor)
+    def _replay(self, shape: _Shape, made: Replayable, call: Call) -> Found:
+        """The gradient by a replay, or as long as it is not trusted, and from time to time, in both ways."""
+        differs = shape.differs(self._block())
+        trusted = shape.trusted and differs <= shape.agreed
+        if trusted and shape.left > 0:
+            shape.left -= 1
+            return self._replayed(shape, made, call)
+        if trusted or not differs <= shape.agreed:
+            return self._compared(shape, made, call, differs)
+        return self._beside(made, call)  # on the weights of the recording a comparison shows nothing
+
+    def _replayed(self, shape: _Shape, made: Replayable, call: Call) -> Found:
+        made.fill(*call)
         try:
-            recorded.recording.replay()
-        except ValueError:  # an id out of range: said as it is op by op
-            op_by_op(self.model, part, weights, factor)
-            raise
-        results = recorded.results(weights)
-        if shape.trusted:
+            made.recording.replay()
+        except ValueError as error:  # an id out of range: said as it is op by op
+            results = op_by_op(self.model, *call)
+            if made.recording.touched:
+                raise  # what the replay has added to the gradient cannot be taken back
+            shape.give_up(f"{type(error).__name__}: {error}")
             return results
-        replayed = _digest(block.grad, results)
+        return made.results(call[1])
+
+    def _compared(self, shape: _Shape, made: Replayable, call: Call, differs: frozenset[str]) -> Found:
+        """The gradient op by op, and whether a replay gives the same bits."""
+        block = self._block()
+        before, replayed = _copy(block.grad), b""
+        made.fill(*call)
+        try:
+            made.recording.replay()
+            replayed = _digest(block.grad, made.results(call[1]))
+        except ValueError:  # an id out of range: raised again op by op
+            pass
         _restore(block.grad, before)
-        with recorded.recording.memory():
-            results = op_by_op(self.model, part, weights, factor)
-            results = results[0], _mapped(results[1], np.copy)
-        shape.trusted = replayed == _digest(block.grad, results)
-        self._settle(shape, "" if shape.trusted else "a replay gave other bits")
+        results = self._beside(made, call)
+        if replayed != _digest(block.grad, results):
+            shape.give_up("a replay gave other bits")
+        else:
+            shape.agree(differs)
         return results
 
-    def _settle(self, shape: _Shape, broken: str) -> None:
-        if broken:
-            shape.broken, shape.recorded = broken, None
+    def _beside(self, made: Replayable, call: Call) -> Found:
+        """The gradient op by op in the memory of a recording, which is free between replays."""
+        with made.recording.memory():
+            loss, state = op_by_op(self.model, *call)
+            return loss, mapped(state, np.copy)
 
     def _affordable(self) -> bool:
-        made = [shape.recorded for shape in self.shapes.values() if shape.recorded is not None]
-        return len(made) < MOST and sum(each.recording.bytes for each in made) < MOST_BYTES
+        """There is room for another recording, perhaps that of one which has not been used for long."""
+        made = [shape for shape in self.shapes.values() if shape.replayable is not None]
+        if made and not _room(made) and self.count - made[0].last > IDLE:
+            made[0].give_up("")
+        return _room(made)
 
     def _serves(self) -> bool:
         """False if somebody looks into the step, changes it, or keeps something beside gradients."""
         looked_into = mode.captures or mode.interventions or mode.trace or mode.recording
         if looked_into or not mode.grad or mode.backend != "native" or not native.available():
             return False
-        return self._block().dtype == FLOAT32 and not self.buffers
+        block = self._block()
+        if block.dtype != FLOAT32 or self.buffers:
+            return False
+        for param in block.unique:
+            if param.requires_grad and param.grad is None:
+                param.zero_grad()
+        return all(p.grad is block.grad_of.get(id(p)) for p in block.unique if p.requires_grad)
 
     def _block(self) -> Parameters:
         """The parameters; what was recorded for another block is dropped."""
         if self.block is None or self.block.moved():
             self.block, self.shapes = self.model.parameters(), {}
             self.buffers = [name for name, _ in self.model.named_buffers()]
+            self.layers = [layer for _, layer in self.model.named_layers()]
         return self.block
 
-    def _key(self, part: Batch, weights: Weights) -> Any:
-        """What a recording depends on, apart from values that it reads anew."""
-        arrays = [None if x is None else (x.shape, x.dtype.str) for x in _leaves(part)]
-        learned = [(p.requires_grad, p.grad is None, bool(p.hooks)) for p in self._block().unique]
-        modes = mode.precision, self.model.training, self.model.recompute, random.current_seed()
-        return (*arrays, *map(bool, weights), *learned, *modes, native.isa())
+    def _shape(self, part: Batch, weights: Weights) -> _Shape:
+        """What is known of microbatches like this one; nothing if the model learns in another way than before."""
+        learned = [(p.requires_grad, bool(p.hooks)) for p in self._block().unique]
+        training = [layer.training for layer in self.layers]
+        modes = (learned, training, mode.precision, self.model.recompute, random.current_seed(), native.isa())
+        if modes != self.modes:
+            self.modes, self.shapes = modes, {}
+        arrays = [None if x is None else (x.shape, x.dtype.str) for x in leaves(part)]
+        key = (*arrays, *map(bool, weights))
+        shape = self.shapes[key] = self.shapes.pop(key, _Shape())
+        if len(self.shapes) > MOST_SHAPES:
+            del self.shapes[next(key for key, each in self.shapes.items() if each.replayable is None)]
+        self.count += 1
+        shape.seen, shape.last = shape.seen + 1, self.count
+        return shape
 
 
 def compile(model: Model) -> Compiled:
     """A model whose gradients need no Python between kernels: `compile(model).backward(batch)`."""
     return Compiled(model)
+
+
+def _room(made: list[_Shape]) -> bool:
+    kept = [shape.replayable.recording.bytes for shape in made if shape.replayable is not None]
+    return len(kept) < MOST and sum(kept) < MOST_BYTES
 
 
 def _copy(grad: Array) -> Array | None:
@@ -216,33 +258,9 @@ def _restore(grad: Array, before: Array | None) -> None:
     grad[...] = 0 if before is None else before
 
 
-def _own(x: Array) -> Array:
-    """An array for the values of x: ids as the integers that kernels take."""
-    return np.empty(x.shape, np.int64 if x.dtype.kind in "iu" else x.dtype)
-
-
-def _mapped(tree: Any, function: Any) -> Any:
-    """The same nested tuples with `function` of each array."""
-    if isinstance(tree, np.ndarray):
-        return function(tree)
-    if not isinstance(tree, tuple | list):
-        return tree
-    items = [_mapped(item, function) for item in tree]
-    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-
-
-def _leaves(tree: Any) -> list[Any]:
-    """Whatever nested tuples hold, in order."""
-    return [leaf for item in tree for leaf in _leaves(item)] if isinstance(tree, tuple | list) else [tree]
-
-
-def _arrays(tree: Any) -> list[Array]:
-    return [leaf for leaf in _leaves(tree) if isinstance(leaf, np.ndarray)]
-
-
-def _digest(grad: Array, results: tuple[float, State | None]) -> bytes:
+def _digest(grad: Array, results: Found) -> bytes:
     """The bits of a gradient, of its loss and of the state after it."""
     found = hashlib.blake2b(grad.view(np.uint8).data)
-    for array in (np.float64(results[0]), *_arrays(results[1])):
+    for array in (np.float64(results[0]), *arrays_of(results[1])):
         found.update(np.ascontiguousarray(array).tobytes())
     return found.digest()

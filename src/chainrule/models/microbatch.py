@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -79,3 +79,23 @@ def join(groups: Sequence[Any]) -> Any:
         return np.concatenate(groups)
     joined = [join(items) for items in zip(*groups, strict=True)]
     return type(first)(*joined) if hasattr(first, "_fields") else type(first)(joined)
+
+
+def mapped(tree: Any, function: Callable[[Array], Any]) -> Any:
+    """The same nested tuples with `function` of each array."""
+    if isinstance(tree, np.ndarray):
+        return function(tree)
+    if not isinstance(tree, tuple | list):
+        return tree
+    items = [mapped(item, function) for item in tree]
+    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Whatever nested tuples hold, in order."""
+    return [leaf for item in tree for leaf in leaves(item)] if isinstance(tree, tuple | list) else [tree]
+
+
+def arrays_of(tree: Any) -> list[Array]:
+    """The arrays that nested tuples hold, in order."""
+    return [leaf for leaf in leaves(tree) if isinstance(leaf, np.ndarray)]

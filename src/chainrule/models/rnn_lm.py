@@ -99,7 +99,7 @@ class RecurrentLM(LanguageModel):
         """
         hidden, after = self.hidden(ids, state)
         loss = ops.linear_cross_entropy(hidden, self.head.weight, targets=targets, ignore_index=IGNORE)
-        return loss, tuple(tuple(part.data for part in layer) for layer in after)
+        return loss, tuple(tuple(part.array for part in layer) for layer in after)
 
 
 class RNNLM(RecurrentLM):

@@ -309,4 +309,4 @@ def _fits(block: Parameters, named: dict[str, Param]) -> bool:
     if list(block.named) != list(named) or block.grad.size != block.learned():
         return False
     order = [(not p.requires_grad, not p.decay) for p in block.unique]
-    return order == sorted(order) and all(block.named[n] is p and p.block is block for n, p in named.items())
+    return order == sorted(order) and all(block.named[n] is p and block.holds(p) for n, p in named.items())

@@ -24,7 +24,7 @@ class LayerNorm(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., C) -> (..., C)"""
-        beta = constant(np.zeros_like(self.weight.data)) if self.bias is None else self.bias
+        beta = constant(np.zeros_like(self.weight.array)) if self.bias is None else self.bias
         return ops.layernorm(x, self.weight, beta, eps=self.eps)
 
 

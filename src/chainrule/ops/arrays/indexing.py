@@ -71,7 +71,7 @@ def getitem_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 3, 4),), {"index": rng.random((3, 4)) < 0.5})
 
 
-getitem = Op("getitem", getitem_forward, getitem_backward, getitem_example, integers=True)
+getitem = Op("getitem", getitem_forward, getitem_backward, getitem_example, integers=True, views=True)
 
 
 def scatter_add(ids: Array, dy: Array, shape: Shape) -> Array:

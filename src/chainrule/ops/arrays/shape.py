@@ -46,7 +46,7 @@ reshape = Op(
     "reshape", reshape_forward, reshape_backward,
     examples(shapes((3, 4), shape=(2, 6)), shapes((2, 3, 4), shape=(-1, 4)), shapes((7, 1), shape=7),
              shapes((), shape=(1, 1))),
-    integers=True,
+    integers=True, views=True,
 )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def transpose_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 transpose = Op(
     "transpose", transpose_forward, transpose_backward,
     examples(shapes((3, 4)), shapes((2, 3, 4), axes=(1, 2, 0)), shapes((2, 1, 7), axes=(0, -1, 1))),
-    integers=True,
+    integers=True, views=True,
 )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def broadcast_to_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads
 broadcast_to = Op(
     "broadcast_to", broadcast_to_forward, broadcast_to_backward,
     examples(shapes((4,), shape=(3, 4)), shapes((3, 1), shape=(2, 3, 7)), shapes((), shape=5)),
-    native=(broadcast_to_forward, broadcast_to_native_backward), integers=True,
+    native=(broadcast_to_forward, broadcast_to_native_backward), integers=True, views=True,
 )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def concat_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 concat = VariadicOp(
     "concat", concat_forward, concat_backward,
     examples(shapes((3, 4), (2, 4)), shapes((2, 3, 1), (2, 3, 7), (2, 3, 2), axis=-1), shapes((5,))),
-    abstract=concat_abstract, integers=True,
+    abstract=concat_abstract, integers=True, views=True,
 )  # fmt: skip
 
 
