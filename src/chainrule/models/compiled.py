@@ -99,7 +99,7 @@ class Compiled:
 
     def backward(self, batch: Batch, *, accumulate: int = 1, factor: float = 1.0) -> Found:
         """Add the gradient of `factor` times the loss, as `models.gradient.backward` does"""
-        return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=self._gradient)
+        return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=self.gradient)
 
     @property
     def broken(self) -> list[str]:
@@ -115,7 +115,7 @@ class Compiled:
         """Free the memory of all recordings; shapes that come again are recorded again."""
         self.shapes.clear()
 
-    def _gradient(
+    def gradient(
         self, model: Model, part: Batch, weights: Weights, factor: float, done: Done | None
     ) -> Found:
         if done is not None or not self._serves():

@@ -43,7 +43,7 @@ def backward(
     the last microbatch. `gradient` is another way than op by op to that of a microbatch.
     """
     first, every = share
-    parts = microbatches(batch, accumulate * every)
+    parts = [batch] if accumulate * every == 1 else microbatches(batch, accumulate * every)
     counts = [model.counts(part.inputs, part.targets) for part in parts]
     totals = [max(1, sum(of_part)) for of_part in zip(*counts, strict=True)]
     loss, states = 0.0, []

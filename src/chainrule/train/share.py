@@ -48,9 +48,8 @@ class Share:
 
     def backward(self, batch: Batch, accumulate: int, factor: float) -> tuple[float, State | None]:
         """Fill the gradient block, which is zero; the loss of the batch, and the state after it."""
-        if self.compiled is not None:
-            return self.compiled.backward(batch, accumulate=accumulate, factor=factor)
-        return backward(self.model, batch, accumulate=accumulate, factor=factor)
+        gradient = None if self.compiled is None else self.compiled.gradient
+        return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=gradient)
 
     def clip(self, limit: float) -> float:
         """Clip the gradient of the batch; its norm before."""

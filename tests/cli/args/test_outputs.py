@@ -28,7 +28,10 @@ NOT_FILE, NOT_EMPTY = "full: is not a regular file", "full: the directory is not
         ("runs report none --out full", NOT_FILE),
         ("runs report none --out taken.txt", "taken.txt: exists already (only a file that ends in .html is"),
         ("scale plan --out taken.txt", "taken.txt: exists already (only a file that ends in .json is"),
-        ("scale fit none.csv --plot old.jsonl", "old.jsonl: exists already (only a file that ends in .png or"),
+        (
+            "scale fit none.csv --plot old.jsonl",
+            "old.jsonl: exists already (only a file that ends in .png or",
+        ),
         ("replay none --step 1 --save taken.txt", "taken.txt: exists already"),
         ("diagnose none --plot taken.txt", FILE),
         ("ngram none.txt --plot taken.txt", FILE),
