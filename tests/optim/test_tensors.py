@@ -45,8 +45,8 @@ def test_a_leaf_in_another_order_of_memory_moves() -> None:
 
 def test_gradients_in_another_order_of_memory_are_clipped() -> None:
     leaf = cr.Tensor(np.ones((2, 3)), requires_grad=True)
-    (leaf.T * np.ones((3, 2))).sum().backward()
-    assert leaf.grad is not None and not leaf.grad.flags.c_contiguous
+    leaf.grad = np.ones((3, 2)).T
+    assert not leaf.grad.flags.c_contiguous
     assert optim.clip_global_norm([leaf], 1.0) == pytest.approx(6**0.5)
     assert np.linalg.norm(leaf.grad) == pytest.approx(1.0)
     optim.clip_value([leaf], 0.1)
