@@ -348,6 +348,7 @@ def test_weights_that_moved_are_recorded_anew() -> None:
         if step == 8:
             model.ln_f.weight.array = 2 * model.ln_f.weight.array
         assert learn(compiled, next(batches))
+        assert compiled.block is model.parameters()
     assert compiled.replayed == 1
 
 
@@ -400,6 +401,22 @@ def test_same_bits_when_the_precision_is_toggled() -> None:
         with precision("bf16" if 5 <= step < 10 else "fp32"):
             assert learn(compiled, next(batches))
             assert compiled.replayed == (step % 5 > 1 or step in (2, 3, 4))
+
+
+def test_gradients_that_were_set_to_none_are_replayed_into_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batches = new("gpt"), words()
+    compiled = cr.compile(model)
+    for _ in range(5):
+        learn(compiled, next(batches))
+    batch, parameters = next(batches), model.parameters()
+    parameters.zero_grad()
+    backward(model, batch)
+    expected = parameters.grad.tobytes()
+    no_gradients(model, 0)
+    monkeypatch.setattr(module, "op_by_op", None)  # would fail
+    compiled.backward(batch)
+    assert parameters.grad.tobytes() == expected
+    assert all(param.grad is parameters.grad_view(param) for param in parameters.unique)
 
 
 def test_a_gradient_that_was_replaced_is_added_to() -> None:

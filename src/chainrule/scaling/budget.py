@@ -58,6 +58,7 @@ LADDER = [
 CLIP = 5.0  # above the norm of most gradients of models this small
 EVALUATIONS, FEWEST = 8, 50  # of a training, and steps between two of them at least
 QUICK = 0.25  # seconds that timing a size may take in any case: on a busy machine a few steps tell little
+RATE = 1e-6  # of the steps that are timed: the compiled step is used once weights have changed
 TIMING = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 REPEATED = 40  # epochs after which a text has hardly anything left to teach (Muennighoff et al. 2023)
@@ -195,10 +196,10 @@ def seconds_per_step(trainer: Trainer, limit: float) -> float:
     times: list[float] = []
     began = time.perf_counter()
     with one_blas_thread():
-        trainer.update(0.0)
+        trainer.update(RATE)
         while len(times) < 2 or (len(times) < 25 and time.perf_counter() - began < max(limit, QUICK)):
             start = time.perf_counter()
-            trainer.update(0.0)
+            trainer.update(RATE)
             times.append(time.perf_counter() - start)
     return sorted(times)[len(times) // 4]
 
