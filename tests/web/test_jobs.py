@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Iterator
@@ -171,6 +172,15 @@ def canceled_at(sign: int, work: Any, jobs: Jobs) -> bool:
     return False
 
 
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Hypothesis is called by the collector of garbage, at any time, and what is raised there is lost."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
 def test_wherever_it_is_canceled_everything_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "ALIVE", 0.0)  # every call is a sign
     ignored: list[Any] = []
@@ -186,6 +196,7 @@ def test_wherever_it_is_canceled_everything_is_given_back(monkeypatch: pytest.Mo
     jobs.close()
 
 
+@pytest.mark.usefixtures("no_collector")
 def test_a_check_of_gradients_is_canceled_at_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "ALIVE", 0.0)
     jobs, sign = Jobs(workers=1), 1

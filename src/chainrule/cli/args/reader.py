@@ -69,7 +69,8 @@ def _sorted(
         flag = written.replace("_", "-")
         option = flags.get(flag) or off.get(flag)
         if option is None:
-            raise UnknownOption(word, [*(option.flag for option in options), *off], elsewhere.get(flag, ""))
+            known = [option.flag for option in options] + (list(off) if flag.startswith("--no") else [])
+            raise UnknownOption(word, known, elsewhere.get(flag, ""))
         if option.kind.words == 0:
             if equals:
                 raise BadValue(flag, value, f"must stand alone: leave out ={value}")
