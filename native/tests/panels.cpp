@@ -32,7 +32,9 @@ double weight(const Words& words, Format format, size_t output, size_t k) {
         std::memcpy(&x, &words[k * PANEL + output], sizeof x);
         return x;
     }
-    if (format == Format::bf16) return from_bf16(word(k / 2 * PANEL + output) >> 16 * (k % 2) & 0xffff);
+    const auto sixteen = [&] { return word(k / 2 * PANEL + output) >> 16 * (k % 2) & 0xffff; };
+    if (format == Format::bf16) return from_bf16(sixteen());
+    if (format == Format::fp16) return from_fp16(sixteen());
     const size_t group = k / GROUP * panel_words(format, GROUP), i = k % GROUP;
     const auto half = [&](size_t row) {
         return word(group + row * PANEL / 2 + output % (PANEL / 2)) >> (output < PANEL / 2 ? 0 : 16) & 0xffff;
@@ -67,7 +69,7 @@ Packed packed(Format format, size_t outputs, size_t inputs) {
 
 // What packing rounds off, as a fraction of the largest weight.
 void check_rounding(const Packed& p) {
-    const double tolerance[FORMATS] = {0, 1.0 / 256, 0.6 / 127, 1.1 / 8, 0.6 / 127, 1.1 / 8, 0.6 / 7};
+    const double tolerance[FORMATS] = {0, 1.0 / 256, 1.0 / 2048, 0.6 / 127, 1.1 / 8, 0.6 / 127, 1.1 / 8, 0.6 / 7};
     check("pack", tolerance[static_cast<int>(p.format)], {{wide(p.w)}}, [&](const std::vector<float*>& out) {
         Words words(p.words.size());
         pack(words.data(), p.w.data(), p.format, 0, p.outputs, p.inputs);
@@ -114,9 +116,9 @@ void check_blocks(const Packed& p, size_t R) {
         for (size_t r = 0; r < R; ++r) blocks().round(&rows[r * groups], &x[r * p.K], p.K);
         for (size_t i = 0; i < x.size(); ++i) out[0][i] = rows[i / GROUP].scale * rows[i / GROUP].code[i % GROUP];
         for (size_t g = 0; g < rows.size(); ++g) {
-            int32_t sum = 0;
-            for (int8_t code : rows[g].code) sum += code;
-            out[1][g] = rows[g].sum == sum ? 1.0f : 0.0f;
+            int32_t half[2] = {0, 0};
+            for (size_t i = 0; i < GROUP; ++i) half[i / 16] += rows[g].code[i];
+            out[1][g] = rows[g].half[0] == half[0] && rows[g].half[1] == half[1] ? 1.0f : 0.0f;
         }
     }, Bits::of_all);
     Doubles seen(x.size());
@@ -140,7 +142,8 @@ void check_accumulate(size_t R, size_t K) {
 }  // namespace
 
 void check_panels() {
-    for (Format format : {Format::fp32, Format::bf16, Format::int8, Format::int4, Format::q8_0, Format::q4_0, Format::q4_1})
+    for (Format format : {Format::fp32, Format::bf16, Format::fp16, Format::int8, Format::int4, Format::q8_0, Format::q4_0,
+                          Format::q4_1})
         for (size_t outputs : {32, 27}) {
             const Packed p = packed(format, outputs, 70);
             check_rounding(p);
