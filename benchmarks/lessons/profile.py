@@ -4,7 +4,7 @@
 
 perf samples every thread of our side of benchmarks/peers/steps.py. Threads that spin while they wait are sampled too; a
 share is one of all samples. The kernels are built once more with symbols, into build/profile; a sample belongs to the
-source file of the function it is in, inlined ones counted to the one that holds them.
+source file of the outermost function that it is in, inlined ones included, without the loops that all kernels share.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def extension_start(pid: int) -> int:
 
 
 def functions(extension: Path, addresses: Iterable[int]) -> dict[int, tuple[str, str]]:
-    """Source file and name of the function at each address; of inlined ones the one that holds them."""
+    """Source file and name of the function at each address, the outermost that is not a loop of native/simd."""
     given = sorted(set(addresses))
     done = subprocess.run(
         ["addr2line", "-a", "-i", "-f", "-C", "-e", str(extension)],
@@ -115,7 +115,8 @@ def functions(extension: Path, addresses: Iterable[int]) -> dict[int, tuple[str,
     found = {}
     for block in re.split(r"^0x", done.stdout, flags=re.MULTILINE)[1:]:
         address, *lines = block.splitlines()
-        found[int(address, 16)] = lines[-1], lines[-2]  # pairs of function and place, the outermost last
+        frames = list(zip(lines[1::2], lines[::2], strict=True))[::-1]  # place and name, the outermost first
+        found[int(address, 16)] = next((f for f in frames if "native/simd/" not in f[0]), frames[0])
     return found
 
 
