@@ -19,12 +19,6 @@ double sum_of_squares(ConstVector x) {
     return total;
 }
 
-void zero(Vector x) {
-    float* x_n = x.data();
-    WithoutGil release;
-    for_elements(x.size(), [&](size_t i, size_t count) { std::fill_n(x_n + i, count, 0.0f); });
-}
-
 }  // namespace
 
 void bind_optimizers(nb::module_& m) {
@@ -39,7 +33,6 @@ void bind_optimizers(nb::module_& m) {
                   "add_m", "lr", "shrink");
     bind_elements(m, "scale", optimizers, &Optimizers::scale, "x", "factor");
     def(m, "sum_of_squares", sum_of_squares, "x");
-    def(m, "zero", zero, "x");
 }
 
 }  // namespace chainrule

@@ -160,7 +160,7 @@ class Parameters:
                 f"parameters: {name} has moved to another block (ask the whole model, not its parts)"
             )
         if kernels := self.kernels():
-            kernels.zero(self.grad)
+            kernels.clear(self.grad)
         else:
             self.grad[...] = 0
 
