@@ -22,6 +22,7 @@ from chainrule.web.routes import answers, calculus, lab, lessons, tokens
 from chainrule.web.routes import models as model_routes
 from chainrule.web.routes import runs as run_routes
 from chainrule.web.runs.overview import Runs
+from chainrule.web.runs.plan import Refused
 from chainrule.web.runs.processes import Trainings
 
 VIEWS = (  # each with what is below it
@@ -64,7 +65,8 @@ def create_app(folder: Path = Path("runs"), deep: bool = True) -> FastAPI:
 def _errors(app: FastAPI) -> None:
     @app.exception_handler(ChainruleError)
     async def refused(_: Request, error: ChainruleError) -> Response:
-        return JSONResponse({"error": str(error)}, 400)
+        about = {"fields": [*error.fields]} if isinstance(error, Refused) else {}
+        return JSONResponse({"error": str(error)} | about, 400)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> Response:

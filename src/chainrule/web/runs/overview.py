@@ -14,6 +14,7 @@ from chainrule.models import registry
 from chainrule.runs import History, RunFolder
 from chainrule.runs.records.compare import different, facts
 from chainrule.runs.records.follow import Digest
+from chainrule.web.runs.findings import Findings
 from chainrule.web.runs.live import Live
 
 # Families whose models predict tokens: the next ones, those that are missing, or those of a target.
@@ -25,6 +26,18 @@ READERS = (
 OTHERS = ("bert-classifier", "bert-tagger", "bert-embedder", "bert-body", *registry.REWARDS)
 
 
+class Told(Digest):
+    """With what the doctor said."""
+
+    def clear(self) -> None:
+        super().clear()
+        self.findings = Findings()
+
+    def add(self, record: dict[str, Any]) -> None:
+        super().add(record)
+        self.findings.add(record)
+
+
 class Runs:
     """Every run below a directory. What a checkpoint tells is read again only when there is a newer one."""
 
@@ -32,7 +45,7 @@ class Runs:
         self.folder = folder
         self.deep = deep
         self._known: dict[Path, tuple[Any, History]] = {}
-        self._digests: dict[Path, Digest] = {}
+        self._digests: dict[Path, Told] = {}
         self._lock = Lock()  # of the digests: pages ask side by side
 
     def path(self, name: str) -> Path:
@@ -61,7 +74,7 @@ class Runs:
             files.environment.exists() and files.environment.stat().st_mtime_ns,
         )
         with self._lock:
-            records = self._digests.setdefault(path, Digest(files.log)).records()
+            records = self._digests.setdefault(path, Told(files.log)).records()
         if path not in self._known or self._known[path][0] != stamp:
             self._known[path] = (stamp, History.of(path, records))
         return replace(self._known[path][1], records=records)
@@ -90,7 +103,8 @@ class Runs:
 
     def line(self, name: str) -> dict[str, Any]:
         history = self.history(name)
-        return {"name": name, "problem": history.problem, **facts(history)}
+        found = self._digests[history.folder].findings.problems
+        return {"name": name, "problem": history.problem, "findings": found, **facts(history)}
 
     def whole(self, name: str) -> dict[str, Any]:
         """What does not change while it trains, and the program that reads its curves."""
