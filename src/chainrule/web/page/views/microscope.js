@@ -125,7 +125,9 @@ export async function render(place, { params, remember, signal: left, work }) {
     }
     if (state.at === null || state.at >= seen.tokens.length) state.at = seen.tokens.length - 1;
     keep();
-    const shared = { models, state, seen, given, keep, listeners, pick, reload: load, work, fresh: () => mine === turn, signal };
+    let tell = null;
+    const scores = new Promise((done) => { tell = done; }); // of all heads: the last parts compute them, the first show them
+    const shared = { models, scores, tell, state, seen, given, keep, listeners, pick, reload: load, work, fresh: () => mine === turn, signal };
     replace(intro, about(seen));
     drawStrip();
     drawNext();

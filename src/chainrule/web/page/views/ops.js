@@ -85,7 +85,7 @@ export async function renderOp(place, name, { params, remember, work }, tabs) {
       found.constants.length ? h("div.row", found.constants.map((constant) => constant.array ? h("div", h("h3", h("code", constant.name)), arrayTable(constant.name, constant.array, shapeOf(constant.array), {
         kind: "int", onedit: (at, text) => edit(`${constant.name}.${at}`, text) }))
         : h("label.field", constant.name, h("input.mono", { value: constant.value, disabled: !constant.editable, size: "10", "aria-label": constant.name, onchange: (event) => edit(constant.name, event.target.value) })))) : null,
-      h("div.live", h("div.col", found.inputs.map((input) => h("div.io", h("h3", h("code", input.name), shape(input.shape)), arrayTable(input.name, input.value, input.shape, {
+      h("div.passes", h("div.col", found.inputs.map((input) => h("div.io", h("h3", h("code", input.name), shape(input.shape)), arrayTable(input.name, input.value, input.shape, {
         kind: input.kind, onedit: (at, text) => edit(`${input.name}.${at}`, text) })))),
       h("div.arrow", { "aria-hidden": "true" }, h("code", name), h("span.forward", "⟶"), h("span.backward", "⟵")),
       h("div.col", found.outputs.map((output) => h("div.io",
