@@ -44,11 +44,11 @@ def test_predictions_attention_lens_and_heads(page: Any, fits: Any, runs: Path) 
         "previous",
         "induction",
     ):  # each small map has its scores, and the best head of each is marked
-        shown = page.locator(f'.thumb [data-score="{kind}"]')
+        shown = page.locator(f'.thumb [data-looks="{kind}"]')
         values = cr.inspect.head_scores(model).scores[kind].ravel()
         assert [float(each.get_attribute("data-value")) for each in shown.all()] == values.tolist()
-        assert page.locator(f'.thumb .best[data-score="{kind}"]').count() == 1
-    assert thumb.locator('.best[data-score="previous"]').count() == 1
+        assert page.locator(f'.thumb .best[data-looks="{kind}"]').count() == 1
+    assert thumb.locator('.best[data-looks="previous"]').count() == 1
     assert float(best.get_attribute("data-value")) == score
     assert int(page.locator("[data-parameters]").get_attribute("data-parameters")) == model.count()
     fits()

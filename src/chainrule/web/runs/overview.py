@@ -22,8 +22,11 @@ READERS = (
     "gpt", "llama", "neox", "ngram", "mlp", "lstm", "gru", "rnn", "bert", "seq2seq", "t5",
 )  # fmt: skip
 
-# Those that say something else of a text: labels, tags, a vector, a reward.
-OTHERS = ("bert-classifier", "bert-tagger", "bert-embedder", "bert-body", *registry.REWARDS)
+# Those that say something else of a text: labels, tags, a vector, a reward, vectors of its words.
+OTHERS = (
+    "bert-classifier", "bert-tagger", "bert-embedder", "bert-body", "bow-classifier", *registry.REWARDS,
+    *registry.WORD_VECTORS,
+)  # fmt: skip
 
 
 class Told(Digest):

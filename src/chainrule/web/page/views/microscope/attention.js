@@ -40,7 +40,7 @@ export async function attentionCard({ state, seen, given, keep, listeners, pick,
       if (!button) return;
       const best = (kind) => found.best[kind][0] === block && found.best[kind][1] === head, value = (kind) => found[kind][i][head];
       button.setAttribute("title", `looks at ${row.map(([kind, [, about]]) => `${about} ${number(value(kind), 2)}${best(kind) ? ", most of all" : ""}`).join("; ")}`);
-      button.append(...row.map(([kind, [name, about]]) => h("span", { class: `score${best(kind) ? " best" : ""}`, data: { score: kind, value: String(value(kind)) } }, name, h("b", number(value(kind), 2)))));
+      button.append(...row.map(([kind, [name, about]]) => h("span", { class: `score${best(kind) ? " best" : ""}`, data: { looks: kind, value: String(value(kind)) } }, name, h("b", number(value(kind), 2)))));
     }));
     replace(key, "On random tokens that are repeated: ", Object.values(SCORES).map(([name, about], i) => [i ? ", " : "", h("b", name), ` how much it looks at ${about}`]), ". The head that does so most of all is marked.");
   }
