@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import chainrule as cr
+from chainrule.tasks.labeled.bag_of_words import BagOfWordsTask
 from chainrule.tasks.labeled.classification import ClassificationTask
 from chainrule.tasks.labeled.tagging import TaggingTask
 from chainrule.tasks.pairs.embedding import EmbeddingTask
@@ -75,6 +76,22 @@ def make_labelers(folder: Path) -> Path:
     cr.io.save_pretrained(reward, tokenizer, folder / "reward")
     trained, words = cr.load(folder / "embedder")
     cr.io.save_pretrained(trained.bert, words, folder / "body")
+    return folder
+
+
+def make_flat(folder: Path) -> Path:
+    """Runs of models without layers: a bag of words, and vectors of words."""
+    folder.mkdir(parents=True)
+    config = cr.train.TrainConfig(max_steps=20, batch_size=8, warmup=1, save_every=10, lr=0.1)
+    rows = folder.parent / "bag.tsv"
+    both = [(a, b) for a in WORDS for b in WORDS]
+    rows.write_text("".join(f"{a} {b}\t{'animal' if b in ('fox', 'dog') else 'other'}\n" for a, b in both))
+    found = BagOfWordsTask.find(str(rows))
+    cr.runs.Run.new(folder / "bag", found, config, "bow-classifier", buckets=500).train()
+    text = folder.parent / "words.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    words = cr.train.WordTrainConfig(epochs=2)
+    cr.runs.Run.new(folder / "words", str(text), words, "skip-gram", dim=8, window=2).train()
     return folder
 
 

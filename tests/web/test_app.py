@@ -9,14 +9,15 @@ import pytest
 from fastapi.testclient import TestClient
 
 import chainrule as cr
-from chainrule.web.app import PAGE, VIEWS, create_app
+from chainrule.web.app import PAGE, create_app
+from chainrule.web.bundle import views
 
 
 def test_health(client: TestClient) -> None:
     assert client.get("/health").json() == {"status": "ok", "version": cr.__version__}
 
 
-@pytest.mark.parametrize("path", VIEWS)
+@pytest.mark.parametrize("path", views())
 def test_every_view_has_an_address(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 200 and "Chainrule Studio" in answer.text
@@ -31,7 +32,8 @@ def test_unknown_addresses(client: TestClient) -> None:
 
 def test_the_menu_of_the_page_is_that_of_the_server() -> None:
     source = (PAGE / "app.js").read_text(encoding="utf-8")
-    assert tuple(re.findall(r'path: "([^"]+)"', source)) == VIEWS
+    assert re.findall(r'path: "([^"]+)"', source) == [*views()]
+    assert all(module.is_file() for module in views().values())
 
 
 def test_the_page_loads_only_itself_and_never_parses_markup() -> None:

@@ -19,6 +19,16 @@ def test_every_module_is_inside_and_imports_only_these() -> None:
         assert set(names) <= found.keys() and '"./' not in text and '"../' not in text
 
 
+def test_a_page_names_what_its_view_imports(client: TestClient) -> None:
+    def told(path: str) -> set[str]:
+        return set(re.findall(r'modulepreload" href="/static/([^"]+)"', client.get(path).text))
+
+    assert {"app.js", "lib/dom.js", "views/runs.js", "views/run.js"} <= told("/runs/some/run")
+    assert "views/home.js" in told("/") and "views/home.js" not in told("/runs")
+    assert "lib/export.js" not in told("/runs")  # it is imported when a view is saved
+    assert told("/nothing") == {"app.js", "lib/api.js", "lib/dom.js", "lib/parts.js"}
+
+
 def test_the_file_loads_nothing(client: TestClient) -> None:
     page = client.get("/api/page").text
     assert page == one_file() and page.count(PLACE) == 1

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         saturation_point,
     )
     from chainrule.inspect.attention import Pattern, maps, pattern, patterns
+    from chainrule.inspect.bag import BagView
     from chainrule.inspect.embedding_space import anisotropy, clusters, concept_direction, embedding_space
     from chainrule.inspect.generalization import exposure, split_losses
     from chainrule.inspect.gradients import ParameterReport
@@ -51,10 +52,10 @@ if TYPE_CHECKING:
     from chainrule.inspect.spectrum import Spectrum, attention_spectra, recurrent_spectra, spectrum
 
 __all__ = [
-    "Ablation", "Attribution", "Comparison", "Distribution", "Edit", "HeadScores", "Histogram", "LayerReport",
-    "Lens", "Link", "MeanHeads", "ParameterReport", "Patch", "Patching", "Pattern", "Saliency", "SetPattern",
-    "Sites", "Spectrum", "Steer", "View", "ZeroHeads", "ablation", "anisotropy", "architecture", "attends",
-    "attention_spectra", "attribute", "clusters", "compare", "concept_direction", "cosine_gradient", "curve",
+    "Ablation", "Attribution", "BagView", "Comparison", "Distribution", "Edit", "HeadScores", "Histogram",
+    "LayerReport", "Lens", "Link", "MeanHeads", "ParameterReport", "Patch", "Patching", "Pattern", "Saliency",
+    "SetPattern", "Sites", "Spectrum", "Steer", "View", "ZeroHeads", "ablation", "anisotropy", "architecture",
+    "attends", "attention_spectra", "attribute", "clusters", "compare", "concept_direction", "cosine_gradient", "curve",
     "dead_units", "edited", "effect", "embedding_space", "expected_loss", "exposure", "focus", "gradient_map",
     "head_means", "head_scores", "input_gradient", "integrated_gradients", "label_gradient", "label_logprobs",
     "lens_of", "logit_lens", "maps", "output_entropy", "output_gradient", "patching", "pattern", "patterns",
@@ -67,6 +68,7 @@ lazy.names(
     rooms="activations attention embeddings generalization gradients links losses probe recurrence",
     activations="Distribution Histogram LayerReport dead_units gradient_map saturated_fraction saturation_point",
     attention="Pattern maps pattern patterns",
+    bag="BagView",
     embedding_space="anisotropy clusters concept_direction embedding_space",
     generalization="exposure split_losses",
     gradients="ParameterReport",

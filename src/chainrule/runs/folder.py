@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -197,9 +197,9 @@ def make_free(folder: Path, *files: str) -> Path:
     raise AssertionError("there is always another number")
 
 
-def free_folder(folder: Path) -> Path:
-    """`folder` itself, or the first of folder-2, folder-3, ... that does not exist."""
-    return next(path for path in _numbered(folder) if not path.exists())
+def free_folder(folder: Path, besides: Container[str] = ()) -> Path:
+    """`folder` itself, or the first of folder-2, folder-3, ... that does not exist and whose name is not `besides`."""
+    return next(path for path in _numbered(folder) if not path.exists() and path.name not in besides)
 
 
 def _numbered(folder: Path) -> Iterator[Path]:

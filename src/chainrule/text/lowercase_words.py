@@ -66,7 +66,12 @@ class LowercaseWordTokenizer(Tokenizer):
         if max_size is not None and max_size < 2:
             raise ConfigError.of("word tokenizer", {"max_size": max_size}, "must be at least 2")
         limit = None if max_size is None else max_size - 1
-        return cls([UNKNOWN, *RULE.most_frequent(_plain(text), min_count, limit)])
+        return cls.of(RULE.most_frequent(_plain(text), min_count, limit))
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> LowercaseWordTokenizer:
+        """With these words, in this order, after the unknown one."""
+        return cls([UNKNOWN, *words])
 
     @property
     def vocab_size(self) -> int:

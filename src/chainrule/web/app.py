@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from chainrule import __version__
 from chainrule.errors import ChainruleError
-from chainrule.web.bundle import PAGE, one_file
+from chainrule.web.bundle import PAGE, one_file, page, views
 from chainrule.web.guard import Guard
 from chainrule.web.jobs import Jobs
 from chainrule.web.models import Models
@@ -22,12 +22,8 @@ from chainrule.web.routes import answers, calculus, lab, lessons, tokens
 from chainrule.web.routes import models as model_routes
 from chainrule.web.routes import runs as run_routes
 from chainrule.web.runs.overview import Runs
+from chainrule.web.runs.plan import Refused
 from chainrule.web.runs.processes import Trainings
-
-VIEWS = (  # each with what is below it
-    "/", "/lessons", "/calculus", "/tokens", "/ngrams", "/embeddings", "/runs", "/microscope", "/playground",
-    "/diagnostics", "/alignment", "/scaling",
-)  # fmt: skip
 
 
 def create_app(folder: Path = Path("runs"), deep: bool = True) -> FastAPI:
@@ -64,7 +60,8 @@ def create_app(folder: Path = Path("runs"), deep: bool = True) -> FastAPI:
 def _errors(app: FastAPI) -> None:
     @app.exception_handler(ChainruleError)
     async def refused(_: Request, error: ChainruleError) -> Response:
-        return JSONResponse({"error": str(error)}, 400)
+        about = {"fields": [*error.fields]} if isinstance(error, Refused) else {}
+        return JSONResponse({"error": str(error)} | about, 400)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> Response:
@@ -96,5 +93,6 @@ def _pages(app: FastAPI) -> None:
     async def view(path: str) -> Response:
         if path.startswith("api/"):
             raise HTTPException(404, f"/{path[:80]}: no such address")
-        known = any(f"/{path}" == each or f"/{path}".startswith(f"{each}/") for each in VIEWS[1:])
-        return FileResponse(PAGE / "index.html", 200 if known or not path else 404)
+        below = {each: module for each, module in views().items() if each != "/" or not path}
+        found = [module for each, module in below.items() if f"/{path}/".startswith(f"{each.rstrip('/')}/")]
+        return HTMLResponse(page(found[0] if found else None), 200 if found else 404)

@@ -1,13 +1,15 @@
-"""The page as one HTML file, which opens without a server: styles and modules are inside, answers are filled in.
+"""The page of a view, which names the modules it needs; and the page as one HTML file, which opens without a server.
 
-Modules import each other by names that an import map leads to data: URLs; a policy inside the file keeps it from
-loading anything else.
+A browser learns what a module imports when it has it; told at once, it fetches all of them side by side. In the one
+file styles are inside and answers are filled in; modules import each other by names that an import map leads to data:
+URLs, and a policy inside the file keeps it from loading anything else.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from pathlib import Path
 
@@ -15,7 +17,38 @@ PAGE = Path(__file__).parent / "page"
 PLACE = "RECORDED-ANSWERS"  # where the page that is saved puts its answers
 POLICY = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
 IMPORT = re.compile(r'"(\.{1,2}/[\w./-]+\.js)"')
+NEEDED = re.compile(
+    r'^import\b[^;]*?"(\.{1,2}/[\w./-]+\.js)"', re.MULTILINE
+)  # not what is imported when it is used
+VIEW = re.compile(r'path: "([^"]+)", name: "[^"]+", file: "([^"]+)"')
 LINKS = re.compile(r"\s*<(?:link|script)\b[^>]*>(?:</script>)?")
+
+
+def views() -> dict[str, Path]:
+    """The module of each view by its address, as the shell of the page lists them."""
+    found = VIEW.findall((PAGE / "app.js").read_text(encoding="utf-8"))
+    return {path: PAGE / file for path, file in found}
+
+
+def page(view: Path | None) -> str:
+    """The page for a view; the modules of the shell and of the view are fetched before they are asked for."""
+    links = "".join(
+        f'  <link rel="modulepreload" href="/static/{path.relative_to(PAGE).as_posix()}">\n'
+        for path in _needed([PAGE / "app.js", *([view] if view else [])])
+    )
+    text = (PAGE / "index.html").read_text(encoding="utf-8")
+    return text.replace("</head>", f"{links}</head>", 1)
+
+
+def _needed(modules: list[Path]) -> dict[Path, None]:
+    """These modules and all that they import, each once."""
+    found: dict[Path, None] = {}
+    while modules:
+        path = Path(os.path.normpath(modules.pop()))
+        if path not in found:
+            found[path] = None
+            modules += [path.parent / name for name in NEEDED.findall(path.read_text(encoding="utf-8"))]
+    return found
 
 
 def one_file() -> str:
@@ -32,8 +65,8 @@ def one_file() -> str:
             '<script type="module">import "studio/app.js";</script>',
         ]
     )
-    page = LINKS.sub("", (PAGE / "index.html").read_text(encoding="utf-8"))
-    return page.replace("</head>", f"{head}\n</head>", 1)
+    text = LINKS.sub("", (PAGE / "index.html").read_text(encoding="utf-8"))
+    return text.replace("</head>", f"{head}\n</head>", 1)
 
 
 def modules() -> dict[str, str]:

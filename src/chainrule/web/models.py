@@ -14,12 +14,14 @@ from typing import Any
 
 import chainrule as cr
 from chainrule.errors import ConfigError
+from chainrule.inspect.embeddings import WordVectors
 from chainrule.io.hf.architectures import family_name
 from chainrule.models import registry
 from chainrule.models.bert.body import BERT
 from chainrule.runs import RunFolder
 from chainrule.runs.folder import step_of
 from chainrule.runs.records import environment
+from chainrule.text import LowercaseWordTokenizer
 from chainrule.web.jobs import Tell, silent
 from chainrule.web.runs.overview import READERS, Runs
 
@@ -43,10 +45,18 @@ class Loaded:
     """It is a body without a head: it is looked at as an embedder, the mean of its rows."""
 
     def read(self) -> None:
-        if self.model is None:
+        if self.model is None and family_of(self.path) in registry.WORD_VECTORS:
+            self.model = WordVectors(*cr.runs.load_vectors(self.path))
+            self.tokenizer = LowercaseWordTokenizer.of(self.model.words)
+        elif self.model is None:
             model, self.tokenizer = cr.load(self.path)
             self.bare = isinstance(model, BERT)
             self.model = cr.models.fine_tune(model, cr.models.BERTEmbedder) if self.bare else model
+
+
+def family_of(path: Path) -> str:
+    """Of a run or one of its checkpoints, as it says itself; of an imported model nothing."""
+    return str(environment.read(RunFolder(path).run.path).get("family", ""))
 
 
 class Models:
@@ -63,7 +73,7 @@ class Models:
         found: list[dict[str, Any]] = []
         for name in self.runs.names():
             path = self.runs.path(name)
-            family = str(environment.read(path).get("family", ""))
+            family = family_of(path)
             steps = [step_of(saved) for saved in RunFolder(path).saved()]
             if steps and family in families:
                 found.append({"name": name, "family": family, "steps": steps})

@@ -44,6 +44,11 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()  # looking makes nothing
 
 
+def test_answers_are_sent_at_once() -> None:
+    with listening(0) as bound:  # asyncio turns off Nagle's algorithm for what says that it is TCP
+        assert bound.proto == socket.IPPROTO_TCP
+
+
 def test_a_free_port_is_found() -> None:
     with listening(0) as taken:
         port = taken.getsockname()[1]

@@ -14,7 +14,7 @@ import uvicorn
 from chainrule.cli.commands.studio import HOST, listening
 from chainrule.web.app import create_app
 from tests.web.conftest import trained
-from tests.web.families import make_families
+from tests.web.families import make_families, make_flat
 
 WIDTHS = (390, 1440)
 
@@ -33,6 +33,12 @@ def families(runs: Path) -> str:
     """The directory, in that of the server, with a run of each family."""
     make_families(runs / "all")
     return "all"
+
+
+@pytest.fixture(scope="session")
+def flat(runs: Path) -> Path:
+    """The directory, in that of the server, with a bag of words and vectors of words."""
+    return make_flat(runs / "flat")
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,13 @@ FAMILIES = (
     "/microscope?run=all/seq2seq&text=the fox", "/microscope?run=all/lstm", "/microscope?run=all/ngram",
     f"/microscope?run=one&edits={EDITS}&against=two", "/playground?run=one&length=8&beam=3",
     "/playground?run=all/seq2seq&beam=2", "/playground?run=all/bert", "/runs/one?replay=3",
+    "/microscope?run=flat/bag&text=the fox", "/microscope?run=flat/words&text=the fox", "/runs/new?lr=-1&seed=x",
 )  # fmt: skip
 SERIOUS = ("serious", "critical")
 
 
 @pytest.mark.parametrize("path", [*PAGES, *FAMILIES])
-def test_no_serious_finding(page: Any, families: str, path: str) -> None:
+def test_no_serious_finding(page: Any, families: str, flat: Any, path: str) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
     )

@@ -73,8 +73,10 @@ def test_an_op_is_edited_and_its_numbers_are_the_librarys(page: Any, fits: Any) 
     assert numbers(page, "dx") == pytest.approx(numbers(page, "nx"), abs=1e-9)
     assert "agrees" in page.locator("[data-error]").inner_text()
     page.locator('.equations [data-tag="SM.4"]').hover()
-    assert "dx -= y" in page.locator(".line.lit").first.inner_text()
-    page.click("summary")
+    lit = page.locator(".line.lit")
+    assert [("dx = dy * y" in each, "dx -= y" in each) for each in lit.all_inner_texts()] == [(1, 0), (0, 1)]
+    page.click('.equations [data-tag="SM.4"] button')
+    page.wait_for_selector('.derivation .equation[data-tag="SM.4"]')
     assert page.locator(".derivation math").count() > 10
     fits()
 

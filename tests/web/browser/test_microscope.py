@@ -38,6 +38,17 @@ def test_predictions_attention_lens_and_heads(page: Any, fits: Any, runs: Path) 
     best = page.locator('[data-kind="previous"] [data-best]')
     block, head, score = cr.inspect.head_scores(model).best("previous")
     assert best.get_attribute("data-best") == f"{block}:{head}"
+    assert page.locator('[data-kind="previous"] thead th').all_inner_texts() == ["block", "head 0", "head 1"]
+    thumb = page.locator(f'.thumb[aria-label="{block} head {head}"]')
+    for kind in (
+        "previous",
+        "induction",
+    ):  # each small map has its scores, and the best head of each is marked
+        shown = page.locator(f'.thumb [data-looks="{kind}"]')
+        values = cr.inspect.head_scores(model).scores[kind].ravel()
+        assert [float(each.get_attribute("data-value")) for each in shown.all()] == values.tolist()
+        assert page.locator(f'.thumb .best[data-looks="{kind}"]').count() == 1
+    assert thumb.locator('.best[data-looks="previous"]').count() == 1
     assert float(best.get_attribute("data-value")) == score
     assert int(page.locator("[data-parameters]").get_attribute("data-parameters")) == model.count()
     fits()

@@ -81,3 +81,45 @@ def test_an_embedder_compares_two_texts(page: Any, fits: Any, labelers: Path) ->
     )
     assert len(scores(page)) == page.locator('[aria-label="Tokens"] .token').count()
     fits()
+
+
+def test_a_bag_of_words(page: Any, fits: Any, flat: Path) -> None:
+    page.goto(f"/microscope?run=flat/bag&text={TEXT}&at=2")
+    page.wait_for_selector("text=What if a word were missing")
+    model, tokenizer = cr.load(flat / "bag")
+    seen = cr.inspect.BagView(model, tokenizer.encode(TEXT))
+    other = int(seen.logprobs.argmin())
+    page.click(f'button.chance[data-id="{other}"]')
+    page.wait_for_url("**token=**")
+
+    def numbers(name: str) -> list[float]:
+        found = page.locator(f"[data-{name}]").all()
+        return [float(each.get_attribute(f"data-{name}")) for each in found]
+
+    assert numbers("adds") == seen.by_token[:, other].tolist()
+    assert numbers("logit") == pytest.approx([seen.bias[other] + sum(t.adds[other] for t in seen.terms)])
+    assert sorted(numbers("value")) == sorted(term.adds[other] for term in seen.terms)
+    assert numbers("without") == np.exp(seen.without[2]).tolist()
+    page.click('[aria-label="Tokens"] .token >> nth=0')
+    page.wait_for_selector("th >> text=without the")
+    assert numbers("without") == np.exp(seen.without[0]).tolist()
+    fits()
+
+
+def test_vectors_of_words(page: Any, fits: Any, flat: Path) -> None:
+    page.goto("/runs")
+    page.click('tr[data-run="flat/words"] a')
+    page.click("text=Look inside")
+    page.fill('[aria-label="Text"]', "the lazy fox xyzzy")
+    page.click('[aria-label="Tokens"] .token:has-text("fox")')
+    page.wait_for_selector("text=Nearest to fox")
+    vectors = cr.inspect.embeddings.WordVectors(*cr.runs.load_vectors(flat / "words"))
+    shown = [
+        (each.get_attribute("data-neighbor"), float(each.get_attribute("data-value")))
+        for each in page.locator("[data-neighbor]").all()
+    ]
+    assert shown == vectors.neighbors("fox", 10)
+    assert page.locator("canvas.map").count() == 2
+    page.click('[aria-label="Tokens"] [data-unknown]')
+    page.wait_for_selector("text=This word has no vector")
+    fits()

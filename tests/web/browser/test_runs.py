@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 from typing import Any
 
 import chainrule as cr
+from tests.web.conftest import trained
 
 
 def test_a_run_shows_the_numbers_of_its_log(page: Any, fits: Any, runs: Path) -> None:
@@ -51,18 +53,58 @@ def test_a_training_is_forecast_started_and_stopped(page: Any, fits: Any, runs: 
     page.click("text=Start training")
     page.wait_for_url("**/runs/clicked")
     page.wait_for_selector('[data-state="running"]', timeout=60_000)
+    page.wait_for_selector('[data-total="1000000"]')
+    page.wait_for_selector('[data-fact="left"]')
+    page.click("summary >> text=Settings")
+    page.wait_for_selector("tr:has(td code:text-is('n_embd')) >> text=8")
+    fits()
     page.click("text=Stop")
     page.wait_for_selector('[data-state="interrupted"]', timeout=60_000)
     assert cr.runs.History.of(runs / "clicked").state == "interrupted"
     assert page.locator("text=Resume").count() == 1
 
 
-def test_a_training_that_cannot_begin_says_why(page: Any) -> None:
-    page.goto("/runs/new?data=no-such-text.txt&steps=5&name=wrong")
+def test_a_training_that_cannot_begin_says_why(page: Any, runs: Path) -> None:
+    (runs / "short.txt").write_text("a fox", encoding="utf-8")
+    page.goto(f"/runs/new?data={runs / 'short.txt'}&steps=5&name=wrong")
     page.click("text=Start training")
-    page.wait_for_selector(".error >> text=no-such-text.txt", timeout=60_000)
+    page.wait_for_selector(".error >> text=block_size", timeout=60_000)
     assert page.locator('[data-state="failed"]').count() == 1
-    assert page.inner_text("main").count("no-such-text.txt") == 1
+    assert page.locator(".error").count() == 1
+
+
+def test_what_cannot_be_trained_is_said_beside_the_field(page: Any, fits: Any) -> None:
+    page.goto("/runs/new?data=pydoc&steps=5&name=never")
+    page.wait_for_selector(f"[name=n_embd][placeholder='{cr.models.GPTConfig().n_embd}']", state="attached")
+    assert not page.locator("details").evaluate("it => it.open")
+    page.click("summary")
+    page.fill("[name=lr]", "-1")
+    page.fill("[name=seed]", "often")
+    page.wait_for_selector("#wrong-lr >> text=train: lr is -1.0 (must be a positive number)")
+    page.wait_for_selector("#wrong-seed >> text=must be an integer")
+    fits()
+    page.click("text=Start training")
+    page.wait_for_selector("[name=lr]:focus")
+    assert "/runs/new" in page.url and page.locator("[aria-invalid]").count() == 2
+    page.fill("[name=lr]", "")
+    page.fill("[name=seed]", "1")
+    page.wait_for_selector("[aria-invalid]", state="detached")
+    page.select_option("[name=family]", "lstm")
+    page.wait_for_selector("[name=n_head]", state="hidden")
+
+
+def test_what_diverged_is_marked_and_its_rate_can_be_changed(page: Any, runs: Path) -> None:
+    with contextlib.suppress(cr.ChainruleError):
+        trained(runs / "fast", lr=0.9, weight_decay=0.0, clip=1e9)
+    page.goto("/runs")
+    badge = page.locator('tr[data-run="fast"] [data-findings]')
+    assert int(badge.get_attribute("data-findings")) > 0
+    badge.click()
+    page.wait_for_selector("#doctor [data-level=problem]")
+    page.wait_for_function("document.getElementById('doctor').getBoundingClientRect().top < innerHeight")
+    page.click("text=Change its settings and try again")
+    page.wait_for_selector("[name=lr]:focus")
+    assert page.input_value("[name=lr]") == "0.9" and page.input_value("[name=n_embd]") == "16"
 
 
 def test_a_step_is_replayed(page: Any, fits: Any, runs: Path) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from chainrule.web.app import VIEWS
+from chainrule.web.bundle import views
 
 pytestmark = pytest.mark.usefixtures("page")
 
 
-@pytest.mark.parametrize("path", VIEWS)
+@pytest.mark.parametrize("path", views())
 def test_every_view_opens_from_the_menu_and_fits(page: Any, fits: Any, path: str) -> None:
     page.goto("/")
     page.locator(f'nav a[href="{path}"]').first.click()
@@ -20,6 +20,17 @@ def test_every_view_opens_from_the_menu_and_fits(page: Any, fits: Any, path: str
     assert page.locator(f'#nav a[href="{path}"]').get_attribute("aria-current") == "page"
     assert "Chainrule Studio" in page.title()
     fits()
+
+
+@pytest.mark.parametrize("path", views())
+def test_every_module_of_a_view_is_fetched_at_once(page: Any, path: str) -> None:
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url))
+    page.goto(path)
+    page.wait_for_selector("main h1")
+    modules = {url for url in loaded if url.endswith(".js") and not url.endswith("theme.js")}
+    told = page.eval_on_selector_all("link[rel=modulepreload]", "links => links.map(link => link.href)")
+    assert modules == {*told} and len(told) == len({*told})
 
 
 def test_home_leads_to_working_views(page: Any, fits: Any) -> None:

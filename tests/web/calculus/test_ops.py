@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,22 @@ def test_every_op_is_described(ask: Any, name: str) -> None:
     assert found["derivation"] and found["examples"] >= 1
     shown = [line["text"] for part in found["code"] for line in part["lines"]]
     assert any(line.lstrip().startswith("def ") for line in shown)
-    written = {block["tag"] for block in found["equations"]}
-    assert written <= {tag for part in found["code"] for line in part["lines"] for tag in line["tags"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equations_code_and_derivation_agree(ask: Any, name: str) -> None:
+    """The numbers at the lines are those of the equations, and both call what arrives at the output dy."""
+    found = ask(f"/api/ops/{name}")
+    lines = [line for part in found["code"] for line in part["lines"]]
+    written = {block["tag"]: block["math"] for block in found["equations"]}
+    assert {*written} == {tag for line in lines for tag in line["tags"]}
+    assert not any(f"[{tag}]" in line["text"] for line in lines for tag in line["tags"])  # it stands beside
+    derived = {block["tag"]: block["math"] for block in found["derivation"] if block["kind"] == "equation"}
+    own = {tag.partition(".")[0] for tag in derived if tag}
+    assert all(derived[tag] == math for tag, math in written.items() if tag.partition(".")[0] in own)
+    names = set(re.findall(r"[a-zA-Z]+", " ".join(line["text"] for line in lines)))
+    gates = re.findall("<mi>[gG]</mi>", " ".join(written.values()))
+    assert not gates or "g" in names  # a gate is called g in the code too
 
 
 def test_edits_change_inputs_constants_and_the_gradient_that_arrives(ask: Any) -> None:

@@ -14,6 +14,7 @@ from chainrule.doctor.finding import Code
 from chainrule.runs.records.plot import smooth
 from chainrule.web.routes.runs import events
 from chainrule.web.runs.live import SAMPLES, Live
+from chainrule.web.runs.overview import Runs
 from chainrule.web.runs.processes import Trainings
 
 
@@ -96,10 +97,26 @@ def test_a_stream_of_events_shows_a_run_that_is_there(runs: Path) -> None:
             return self.looks > 1
 
     async def first() -> list[str]:
-        return [e async for e in events(Gone(), runs / "one", "one", Trainings(runs))]
+        return [e async for e in events(Gone(), runs / "one", "one", Trainings(runs), Runs(runs))]
 
     with ThreadPoolExecutor(1) as thread:  # a browser of other tests has an event loop in this one
         (event,) = thread.submit(lambda: asyncio.run(first())).result()
     assert event.startswith("data: ") and event.endswith("\n\n")
     shown = json.loads(event[6:])
-    assert shown["step"] == 12 and shown["there"] and shown["process"] is None
+    assert shown["step"] == shown["total"] == 12 and shown["left"] == 0
+    assert shown["there"] and shown["process"] is None
+
+
+def test_what_is_ahead_follows_the_pace_of_the_last_steps(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    slow = [{"step": step, "loss": 1.0, "seconds": 10.0 * step} for step in range(1, 21)]
+    quick = [{"step": 20 + step, "loss": 1.0, "seconds": 200 + 0.5 * step} for step in range(1, 61)]
+    (run / "log.jsonl").write_text("".join(json.dumps(each) + "\n" for each in slow + quick))
+    live = Live(run)
+    live.update()
+    assert live.ahead() == (None, None)  # of a run whose settings are not known
+    live.settings = {"max_steps": 100, "budget": None}
+    assert live.ahead() == (100, 10.0)
+    live.settings = {"budget": 260.0}
+    assert live.ahead() == (140, 30.0)

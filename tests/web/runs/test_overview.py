@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,24 @@ def test_the_list_is_that_of_the_library(ask: Any, runs: Path) -> None:
     for line in listed:
         history = cr.runs.History.of(runs / line["name"])
         assert {key: line[key] for key in facts(history)} == facts(history)
+
+
+def test_the_list_counts_what_the_doctor_found(ask: Any, runs: Path) -> None:
+    from chainrule.doctor import Finding
+    from chainrule.doctor.finding import Code
+
+    def count() -> int:
+        return next(line["findings"] for line in ask("/api/runs")["runs"] if line["name"] == "one")
+
+    before = count()
+    spike, clip = (
+        Finding(code, level, "loss", "measured", "means").to_dict()
+        for code, level in ((Code.LOSS_SPIKE, "problem"), (Code.CLIPPING, "note"))
+    )
+    with (runs / "one" / "log.jsonl").open("a") as log:
+        for step, found in ((5, spike), (6, clip), (9, spike)):
+            log.write(json.dumps({"step": step, "finding": found}) + "\n")
+    assert count() == before + 2  # a remark is no problem
 
 
 def test_one_run(ask: Any, runs: Path) -> None:

@@ -23,7 +23,7 @@ def test_the_words_of_the_command(tmp_path: Path) -> None:
     plan = Plan.of(QUICK | {"options": {"n_layer": 2, "lr": "0.01", "seed": ""}})
     words = plan.words(tmp_path / "gpt")
     assert words[:5] == ["train", "gpt", "pydoc", "--out", str(tmp_path / "gpt")]
-    assert words[5:7] == ["--budget", "120"] and words[-4:] == ["--n-layer", "2", "--lr", "0.01"]
+    assert words[5] == "--budget=120" and words[-2:] == ["--n-layer=2", "--lr=0.01"]
 
 
 def test_the_forecast_is_the_doctors(
@@ -69,14 +69,40 @@ def test_forms_that_are_refused(ask: Any, path: str, change: dict[str, Any], sai
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"options": {"n_embd": "x"}}, "--n-embd"),
-        ({"options": {"n_head": "3", "n_embd": "16"}}, "n_head"),
-        ({"data": "no-such-text.txt"}, "no-such-text.txt"),
-        ({"steps": "0"}, "max_steps"),
+        ({"options": {"n_embd": "x"}}, {"n_embd": "train: n_embd is 'x' (must be an integer)"}),
+        ({"options": {"n_head": "3", "n_embd": "16"}}, {"n_embd, n_head": "heads must divide the width"}),
+        ({"options": {"lr": "-1"}}, {"lr": "train: lr is -1.0 (must be a positive number)"}),
+        ({"options": {"lr": "2", "weight_decay": "0.9"}}, {"lr, weight_decay": "must be below 1"}),
+        ({"options": {"lr": "0", "seed": "a"}}, {"seed": "is 'a'", "lr": "must be a positive number"}),
+        ({"options": {"tokenizer": "bpee"}}, {"tokenizer": "did you mean bpe"}),
+        ({"family": "lstm", "options": {"n_head": "2"}}, {"n_head": "is no option of a lstm"}),
+        ({"data": "no-such-text.txt"}, {"data": "no-such-text.txt: no such corpus or file"}),
+        ({"data": "pydok"}, {"data": "did you mean pydoc"}),
+        ({"steps": "0"}, {"steps": "train: steps is 0 (must be at least 1)"}),
+        ({"steps": "", "budget": "-5"}, {"budget": "budget is -5"}),
+        ({"name": "a b"}, {"name": "the name 'a b'"}),
     ],
 )
-def test_what_the_command_would_refuse_is_said_in_its_words(
-    ask: Any, text: str, change: dict[str, Any], said: str
+def test_what_the_command_would_refuse_is_said_beside_the_fields(
+    ask: Any, text: str, change: dict[str, Any], said: dict[str, str]
 ) -> None:
     form = {"family": "gpt", "data": text, "steps": "10", "options": {}} | change
-    assert said in ask("/api/train/forecast", form, status=400)["error"]
+    found = {", ".join(each["fields"]): each["error"] for each in ask("/api/train/check", form)["problems"]}
+    assert found.keys() == said.keys() and all(said[fields] in found[fields] for fields in said)
+    for path in ("/api/train", "/api/train/forecast"):  # neither starts
+        first = ask(path, form, status=400)
+        assert first["error"] in found.values() and ", ".join(first["fields"]) in said
+
+
+def test_what_an_empty_field_stands_for(ask: Any) -> None:
+    form = {"family": "gpt", "data": "pydoc", "steps": "10", "options": {}}
+    config = cr.models.GPTConfig()
+    found = ask("/api/train/check", form)
+    assert found["problems"] == [] and found["defaults"]["n_embd"] == str(config.n_embd)
+    assert (
+        found["defaults"]["lr"] == f"{cr.train.TrainConfig().lr:g}"
+        and found["defaults"]["tokenizer"] == "char"
+    )
+    timed = ask("/api/train/check", form | {"steps": "", "budget": "60"})["defaults"]
+    assert timed["n_embd"] == timed["lr"] == "fits the time" and timed["seed"] == "0"
+    assert "n_head" not in ask("/api/train/check", form | {"family": "lstm"})["defaults"]

@@ -63,34 +63,36 @@ def test_a_training_is_started_stopped_and_resumed(tmp_path: Path) -> None:
         assert cr.runs.History.of(folder / name).state == "interrupted"
 
 
-def test_a_training_that_fails_says_why(tmp_path: Path) -> None:
-    form = {"family": "gpt", "data": str(tmp_path / "none.txt"), "steps": "5", "name": "none"}
-    app = create_app(tmp_path / "runs")
-    with TestClient(app, base_url="http://localhost") as client:
-        assert client.post("/api/train", json=form).status_code == 200
-        assert "none" in listed(client)["waiting"]
-        assert client.get("/api/runs/none").json()["state"] == "starting"
-        until(lambda: not listed(client)["waiting"])
-        assert client.get("/api/runs/none").json()["state"] == "failed"
-        said = until(lambda: client.get("/api/runs/none").json()["problem"])
-        assert "none.txt" in said and not said.startswith("error")
-    assert not (tmp_path / "runs" / "none").exists()
-
-
-def test_options_are_named_as_in_the_form(tmp_path: Path) -> None:
-    text = tmp_path / "fox.txt"
-    text.write_text(TEXT, encoding="utf-8")
+def test_a_training_that_fails_says_why_in_the_words_of_the_form(tmp_path: Path) -> None:
+    text = tmp_path / "short.txt"
+    text.write_text("a fox", encoding="utf-8")
     form = {
         "family": "gpt",
         "data": str(text),
         "steps": "5",
-        "name": "odd",
-        "options": {"n_head": "3", "n_embd": "8"},
+        "name": "short",
+        "options": {"block_size": "64"},
     }
-    with TestClient(create_app(tmp_path / "runs"), base_url="http://localhost") as client:
-        client.post("/api/train", json=form)
-        said = until(lambda: client.get("/api/runs/odd").json()["problem"])
-    assert "n_head" in said and "--" not in said
+    app = create_app(tmp_path / "runs")
+    with TestClient(app, base_url="http://localhost") as client:
+        assert client.post("/api/train", json=form).status_code == 200
+        assert "short" in listed(client)["waiting"]
+        assert client.get("/api/runs/short").json()["state"] == "starting"
+        until(lambda: not listed(client)["waiting"])
+        assert client.get("/api/runs/short").json()["state"] == "failed"
+        said = until(lambda: client.get("/api/runs/short").json()["problem"])
+        assert "block_size" in said and "--" not in said and not said.startswith("error")
+        again = client.post("/api/train", json=form)  # it would take the place of what failed
+        assert again.status_code == 400 and again.json()["fields"] == ["name"]
+        assert "run short: has failed (choose another name, such as short-2" in again.json()["error"]
+    assert not (tmp_path / "runs" / "short").exists()
+
+
+def test_a_name_that_is_taken_is_refused_with_a_free_one(ask: Any, runs: Path) -> None:
+    form = {"family": "gpt", "data": "pydoc", "steps": "5", "name": "one"}
+    (problem,) = ask("/api/train/check", form)["problems"]
+    assert problem["fields"] == ["name"] and problem["error"] == ask("/api/train", form, status=400)["error"]
+    assert "run one: is there already (choose another name, such as one-2" in problem["error"]
 
 
 def test_a_finished_run_is_not_resumed_in_silence(ask: Any, runs: Path) -> None:

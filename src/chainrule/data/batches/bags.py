@@ -41,13 +41,17 @@ class NGrams(NamedTuple):
 
     def __call__(self, tokens: npt.ArrayLike) -> tuple[Ids, Ids]:
         """tokens (T,) -> features (F,), each once, and how often each occurs (F,)"""
+        ids, counts = np.unique(np.concatenate(self.runs(tokens)), return_counts=True)
+        return ids.astype(np.int32), counts.astype(np.int32)
+
+    def runs(self, tokens: npt.ArrayLike) -> list[npt.NDArray[np.int64]]:
+        """tokens (T,) -> the feature of each token (T,), of each pair of neighbors (T - 1,), ..."""
         found = [np.asarray(tokens, np.int64)]
         runs = mix(found[0])
         for n in range(2, self.ngrams + 1):
             runs = mix(runs[:-1] + found[0][n - 1 :].astype(np.uint64))  # a run and the token after it
             found.append(self.vocab_size + (runs % np.uint64(self.buckets)).astype(np.int64))
-        ids, counts = np.unique(np.concatenate(found), return_counts=True)
-        return ids.astype(np.int32), counts.astype(np.int32)
+        return found
 
     def bag(self, texts: Sequence[npt.ArrayLike]) -> Bag:
         """The features of B texts of tokens"""

@@ -33,8 +33,8 @@ def _check(op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, 
 
 
 def _project(x: Array, W_x: Array, b: Bias) -> Array:
-    """x W_xᵀ + b for all steps in one matmul: (B, T, gates·H)    [RC.20]"""
-    a = rows(x) @ W_x.T
+    """x W_xᵀ + b for all steps in one matmul: (B, T, gates·H)"""
+    a = rows(x) @ W_x.T  # [RC.20]
     return (a if b is None else a + b).reshape(*x.shape[:2], len(W_x))
 
 

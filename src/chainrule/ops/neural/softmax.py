@@ -30,14 +30,14 @@ def softmax_forward(x: Array, *, axis: int = -1, clip: tuple[float, float] | Non
     if clip is not None:
         x, inside = _clip(x, *clip)
     y, _ = minus_max(x, axis)
-    np.exp(y, out=y)
+    np.exp(y, out=y)  # [SM.2]
     y /= one_if_empty(y.sum(axis=axis, keepdims=True))  # [SM.2]
     return y, (y, axis, inside)
 
 
 def softmax_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     y, axis, inside = saved
-    dx = dy * y
+    dx = dy * y  # [SM.4]
     dx -= y * dx.sum(axis=axis, keepdims=True)  # y (dy - Σ dy y), without the Jacobian               [SM.4]
     if inside is not None:
         dx *= inside  # forward was: y = softmax(clip(x))                                             [SM.5]
@@ -85,7 +85,7 @@ def log_softmax_forward(x: Array, *, axis: int = -1) -> Result:
 
 def log_softmax_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     y, axis = saved
-    dx = np.exp(y)  # softmax(x)
+    dx = np.exp(y)  # softmax(x)                                                                      [SM.7]
     dx *= -dy.sum(axis=axis, keepdims=True)
     dx += dy  # forward was: y = x - logsumexp(x)                                                     [SM.7]
     return (dx,)

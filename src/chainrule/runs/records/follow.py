@@ -45,18 +45,23 @@ class Digest:
 
     def __init__(self, path: Path) -> None:
         self._follow = Follow(path)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was read: the log begins anew."""
         self._kept: dict[str, dict[str, Any]] = {}
 
     def records(self) -> list[dict[str, Any]]:
         """As they are now; only what was added since the last call is read."""
         anew, records = self._follow.new()
         if anew:
-            self._kept = {}
+            self.clear()
         for record in records:
-            self._keep(record)
+            self.add(record)
         return [*self._kept.values()]
 
-    def _keep(self, record: dict[str, Any]) -> None:
+    def add(self, record: dict[str, Any]) -> None:
+        """The next record, kept if a table needs it."""
         kept = self._kept
         kept.setdefault("first", record)
         if is_number(record.get("validation")) and (

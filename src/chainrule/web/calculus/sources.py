@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -12,6 +14,7 @@ from typing import Any
 import chainrule
 from chainrule.autograd import Op
 
+NO_TAGS = re.compile(r"\s*(?:#\s*)?(?:\[[A-Z]+\.\d+\]\s*)+$")
 TAG = re.compile(r"\[([A-Z]+\.\d+)\]")
 PAGE = re.compile(r"docs/derivations/(\w+)\.md")
 ROOT = Path(chainrule.__file__).parent
@@ -61,11 +64,20 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _shown(function: FunctionType) -> dict[str, Any]:
+    """Its lines without the docstring, which the page has said; the tags at their ends stand beside them."""
     lines, first = inspect.getsourcelines(function)
     file = Path(inspect.getsourcefile(function) or "").resolve()
+    body = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    assert isinstance(body, ast.FunctionDef)
+    told = body.body[0] if ast.get_docstring(body) is not None else None
+    left_out = range(told.lineno, (told.end_lineno or 0) + 1) if told else range(0)
     return {
         "name": function.__name__,
         "file": file.relative_to(ROOT.resolve()).as_posix(),
         "first": first,
-        "lines": [{"text": line.rstrip("\n"), "tags": TAG.findall(line)} for line in lines],
+        "lines": [
+            {"no": first + i - 1, "text": NO_TAGS.sub("", line.rstrip()), "tags": TAG.findall(line)}
+            for i, line in enumerate(lines, 1)
+            if i not in left_out
+        ],
     }

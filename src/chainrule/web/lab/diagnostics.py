@@ -9,7 +9,7 @@ from chainrule.cli.commands.diagnose import of_run
 from chainrule.errors import ConfigError
 from chainrule.lessons.initialization import DRAWS, deep_network
 from chainrule.web.jobs import Tell
-from chainrule.web.runs.live import said
+from chainrule.web.runs.findings import said
 
 ACTIVATIONS = ("tanh", "sigmoid", "relu", "gelu")
 NORMS = ("none", "batch", "layer")

@@ -13,6 +13,7 @@ from chainrule.web.microscope import outputs
 from chainrule.web.microscope.looks import OTHER, Look, check_token
 from chainrule.web.microscope.program import opening
 from chainrule.web.microscope.reading import SILENT, kind_of, must_predict, read
+from chainrule.web.microscope.words import FLAT
 
 
 def causes(look: Look, token: int, position: int, other: str | None = None) -> dict[str, Any]:
@@ -21,6 +22,8 @@ def causes(look: Look, token: int, position: int, other: str | None = None) -> d
     Both are of the model as it is, without edits. What a family does not have is null. Of a model that predicts no
     tokens `token` is a label, and of an embedder the cosine with the `other` text is explained.
     """
+    if kind_of(look.loaded) in FLAT:
+        look.view()  # which says why not
     if kind_of(look.loaded) in SILENT:
         return outputs.causes(look.loaded, look.reading, token, position, other)
     model, ids = look.loaded.model, look.reading.ids

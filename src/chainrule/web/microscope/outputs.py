@@ -28,7 +28,11 @@ def said(loaded: Loaded, seen: inspect.View) -> dict[str, Any]:
             return {"rewards": inspect.rewards(seen).tolist()}
         case "vector":
             return {"vector": {"size": len(seen.output), "length": float(np.linalg.norm(seen.output))}}
-    known, logprobs = names(loaded), inspect.label_logprobs(seen)
+    return likeliest(names(loaded), inspect.label_logprobs(seen))
+
+
+def likeliest(known: list[str], logprobs: Any) -> dict[str, Any]:
+    """Labels with their probabilities in the order of them, for each row, and how undecided each row is."""
     return {
         "top": [
             [

@@ -11,10 +11,15 @@ from chainrule.web.models import Loaded
 
 def opening(loaded: Loaded, reading: Reading) -> list[str]:
     """The lines that load the model and make the ids."""
+    path = repr(str(loaded.path))
+    if kind_of(loaded) == "words":
+        read = [f"vectors = cr.inspect.embeddings.WordVectors(*cr.runs.load_vectors({path}))"]
+        read += ["tokenizer = cr.text.LowercaseWordTokenizer.of(vectors.words)"]
+        return ["import chainrule as cr", "", *read, *reading.lines()]
     return [
         "import chainrule as cr",
         "",
-        f"model, tokenizer = cr.load({str(loaded.path)!r})",
+        f"model, tokenizer = cr.load({path})",
         *(["model = cr.models.fine_tune(model, cr.models.BERTEmbedder)"] if loaded.bare else []),
         *reading.lines(),
     ]

@@ -10,7 +10,8 @@ import numpy as np
 
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.generate import translate
-from chainrule.models import BERTClassifier, BERTEmbedder, EncoderDecoder
+from chainrule.inspect.embeddings import WordVectors
+from chainrule.models import BagOfWords, BERTClassifier, BERTEmbedder, EncoderDecoder
 from chainrule.models.bert.heads import body_of
 from chainrule.models.reward import Reward
 from chainrule.text import Marks, SpecialIds, prompt_ids
@@ -68,6 +69,8 @@ SILENT = {
     "tags": Silent("labels of tokens", "cr.inspect.label_logprobs(seen).tolist()"),
     "reward": Silent("a reward", "cr.inspect.rewards(seen).tolist()"),
     "vector": Silent("a vector", "seen.output.tolist()"),
+    "bag": Silent("labels by words", ""),
+    "words": Silent("vectors of words", ""),
 }
 
 
@@ -81,7 +84,8 @@ def kind_of(loaded: Loaded) -> str:
     """What a model says of a text.
 
     `pair`: reads a source and predicts a target; `masked`: predicts tokens where they stand; `next`: those that follow.
-    Without tokens: `labels` of the text, `tags` of its tokens, a `reward`, or a `vector`.
+    Without tokens: `labels` of the text, `tags` of its tokens, a `reward`, or a `vector`. Without layers: a `bag` of
+    words, and vectors of `words`.
     """
     match loaded.model:
         case EncoderDecoder():
@@ -92,12 +96,18 @@ def kind_of(loaded: Loaded) -> str:
             return "reward"
         case BERTEmbedder():
             return "vector"
+        case BagOfWords():
+            return "bag"
+        case WordVectors():
+            return "words"
     return "masked" if "masked" in getattr(loaded.model, "reads", ()) else "next"
 
 
 def context_of(loaded: Loaded) -> int:
-    """Tokens that it reads at most; recurrent models and windows read texts of any length."""
-    return LONGEST if getattr(loaded.model, "any_length", False) else int(loaded.model.context)
+    """Tokens that it reads at most; recurrent models, windows and vectors of words take texts of any length."""
+    if getattr(loaded.model, "any_length", False) or kind_of(loaded) == "words":
+        return LONGEST
+    return int(loaded.model.context)
 
 
 def suited(loaded: Loaded, texts: tuple[str, ...]) -> str:

@@ -97,7 +97,7 @@ export function go(path) {
   }
   history.pushState(null, "", path);
   scrollTo(0, 0);
-  show().then(() => main.focus({ preventScroll: true }));
+  show().then(() => { if (!main.contains(document.activeElement)) main.focus({ preventScroll: true }); });
 }
 
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Body, Depends
 from chainrule.web.jobs import Jobs, Tell
 from chainrule.web.microscope import causes, sides
 from chainrule.web.microscope.looks import Look
+from chainrule.web.microscope.words import look_at, whole
 from chainrule.web.models import Models
 from chainrule.web.playground import play
 from chainrule.web.routes.answers import answer
@@ -41,7 +42,7 @@ def routes(jobs: Jobs, models: Models) -> APIRouter:
         def work(tell: Tell) -> Any:
             with models.at((asked.run, asked.step), tell=tell) as (loaded,):
                 tell("computing", None)
-                return function(Look(loaded, asked.text, asked.target, asked.edits), tell)
+                return function(look_at(loaded, asked.text, asked.target, asked.edits), tell)
 
         return await answer(jobs, work)
 
@@ -85,6 +86,10 @@ def _text(router: APIRouter, look: Looking) -> None:
     @router.get("/microscope/value")
     async def value(asked: Question, call: str) -> Any:
         return await look(asked, lambda seen, tell: seen.value(call))
+
+    @router.get("/microscope/words")
+    async def words(asked: Question) -> Any:
+        return await look(asked, lambda seen, tell: whole(seen))
 
     @router.get("/microscope/window")
     async def window(asked: Question, at: int) -> Any:
@@ -135,7 +140,7 @@ def _compare(router: APIRouter, jobs: Jobs, models: Models) -> None:
             wanted = (asked.run, asked.step), (against, against_step)
             with models.at(*wanted, tell=tell) as (loaded, other):
                 tell("computing", None)
-                return sides.side_by_side(Look(loaded, asked.text, asked.target), other)
+                return sides.side_by_side(look_at(loaded, asked.text, asked.target), other)
 
         return await answer(jobs, work)
 

@@ -16,9 +16,10 @@ from chainrule.errors import ConfigError
 from chainrule.runs import RunFolder
 from chainrule.web.jobs import Jobs, Tell, watched
 from chainrule.web.routes.answers import answer
-from chainrule.web.runs.live import Live, said
+from chainrule.web.runs.findings import said
+from chainrule.web.runs.live import Live
 from chainrule.web.runs.overview import Runs
-from chainrule.web.runs.plan import FAMILIES, OPTIONS, QUICK, Plan
+from chainrule.web.runs.plan import FAMILIES, OPTIONS, QUICK, Plan, Refused, reviewed
 from chainrule.web.runs.processes import Trainings
 from chainrule.web.runs.replays import Replays
 
@@ -58,6 +59,18 @@ def _trainings(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) 
         corpora = [{"name": name, "about": about} for name, about in data.corpora.available().items()]
         return {"families": FAMILIES, "options": OPTIONS, "corpora": corpora, "quick": QUICK}
 
+    @router.post("/train/check")
+    async def check(form: Annotated[dict[str, Any], Body()]) -> Any:
+        def work(tell: Tell) -> Any:
+            found = reviewed(form)
+            try:
+                trainings.check_name(str(form.get("name") or "").strip())
+            except Refused as error:
+                found["problems"].append({"error": str(error), "fields": [*error.fields]})
+            return found
+
+        return await answer(jobs, work)
+
     @router.post("/train/forecast")
     async def forecast(form: Annotated[dict[str, Any], Body()]) -> Any:
         plan = Plan.of(form)
@@ -66,6 +79,7 @@ def _trainings(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) 
     @router.post("/train")
     async def start(form: Annotated[dict[str, Any], Body()]) -> Any:
         plan = Plan.of(form)
+        await asyncio.to_thread(plan.asked)
         return {"name": await asyncio.to_thread(trainings.start, plan)}
 
     @router.post("/stop/{name:path}")
@@ -91,7 +105,8 @@ def _one(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) -> Non
     @router.get("/runs/{name:path}/events")
     async def follow(request: Request, name: str) -> StreamingResponse:
         path = runs.path(name)
-        return StreamingResponse(events(request, path, name, trainings), media_type="text/event-stream")
+        told = events(request, path, name, trainings, runs)
+        return StreamingResponse(told, media_type="text/event-stream")
 
     @router.get("/runs/{name:path}/replay")
     async def replay(name: str, step: int) -> Any:
@@ -119,7 +134,7 @@ def _one(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) -> Non
         return await answer(jobs, lambda tell: runs.whole(name))
 
 
-async def events(request: Any, path: Path, name: str, trainings: Trainings) -> AsyncIterator[str]:
+async def events(request: Any, path: Path, name: str, trainings: Trainings, runs: Runs) -> AsyncIterator[str]:
     """A snapshot whenever the log or the process has changed."""
     live = Live(path)
     before, silent = None, 0.0
@@ -128,6 +143,8 @@ async def events(request: Any, path: Path, name: str, trainings: Trainings) -> A
         process = trainings.state(name)
         state = (live.files.busy, process)
         if changed or state != before:
+            if live.files.log.exists() and (not live.settings or state != before):
+                live.settings = (await asyncio.to_thread(runs.history, name)).settings
             shown = live.snapshot() | {"process": process, "there": live.files.log.exists()}
             yield f"data: {json.dumps(shown, allow_nan=False)}\n\n"
             before, silent = state, 0.0

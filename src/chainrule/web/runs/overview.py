@@ -14,6 +14,7 @@ from chainrule.models import registry
 from chainrule.runs import History, RunFolder
 from chainrule.runs.records.compare import different, facts
 from chainrule.runs.records.follow import Digest
+from chainrule.web.runs.findings import Findings
 from chainrule.web.runs.live import Live
 
 # Families whose models predict tokens: the next ones, those that are missing, or those of a target.
@@ -21,8 +22,23 @@ READERS = (
     "gpt", "llama", "neox", "ngram", "mlp", "lstm", "gru", "rnn", "bert", "seq2seq", "t5",
 )  # fmt: skip
 
-# Those that say something else of a text: labels, tags, a vector, a reward.
-OTHERS = ("bert-classifier", "bert-tagger", "bert-embedder", "bert-body", *registry.REWARDS)
+# Those that say something else of a text: labels, tags, a vector, a reward, vectors of its words.
+OTHERS = (
+    "bert-classifier", "bert-tagger", "bert-embedder", "bert-body", "bow-classifier", *registry.REWARDS,
+    *registry.WORD_VECTORS,
+)  # fmt: skip
+
+
+class Told(Digest):
+    """With what the doctor said."""
+
+    def clear(self) -> None:
+        super().clear()
+        self.findings = Findings()
+
+    def add(self, record: dict[str, Any]) -> None:
+        super().add(record)
+        self.findings.add(record)
 
 
 class Runs:
@@ -32,7 +48,7 @@ class Runs:
         self.folder = folder
         self.deep = deep
         self._known: dict[Path, tuple[Any, History]] = {}
-        self._digests: dict[Path, Digest] = {}
+        self._digests: dict[Path, Told] = {}
         self._lock = Lock()  # of the digests: pages ask side by side
 
     def path(self, name: str) -> Path:
@@ -61,7 +77,7 @@ class Runs:
             files.environment.exists() and files.environment.stat().st_mtime_ns,
         )
         with self._lock:
-            records = self._digests.setdefault(path, Digest(files.log)).records()
+            records = self._digests.setdefault(path, Told(files.log)).records()
         if path not in self._known or self._known[path][0] != stamp:
             self._known[path] = (stamp, History.of(path, records))
         return replace(self._known[path][1], records=records)
@@ -90,7 +106,8 @@ class Runs:
 
     def line(self, name: str) -> dict[str, Any]:
         history = self.history(name)
-        return {"name": name, "problem": history.problem, **facts(history)}
+        found = self._digests[history.folder].findings.problems
+        return {"name": name, "problem": history.problem, "findings": found, **facts(history)}
 
     def whole(self, name: str) -> dict[str, Any]:
         """What does not change while it trains, and the program that reads its curves."""

@@ -15,7 +15,7 @@ from typing import Any
 from chainrule.errors import ConfigError
 from chainrule.runs import RunFolder
 from chainrule.runs.folder import free_folder
-from chainrule.web.runs.plan import Plan
+from chainrule.web.runs.plan import Plan, Refused
 
 LINES = 60  # of its output that are kept
 STOPPED = (0, 130)  # exit codes of a training that ended, or saved itself when it was told to
@@ -65,12 +65,18 @@ class Trainings:
     def start(self, plan: Plan) -> str:
         """Start a training; the name of its run, a free one if none was asked for."""
         with self._lock:
+            self.check_name(plan.name)
             path = self.folder / plan.name if plan.name else self._free(plan.family)
-            if self._alive(path.name):
-                raise ConfigError(f"run {path.name}: is being trained (choose another name)")
-            RunFolder(path).check_free()
             self._begin(path.name, plan.words(path))
             return path.name
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that has been used, also by a training that failed: its output would be lost."""
+        there = (self.folder / name).exists()
+        if name and (there or name in self._used()):
+            what = "is being trained" if self._alive(name) else "is there already" if there else "has failed"
+            rule = f"choose another name, such as {self._free(name).name}, or leave it empty"
+            raise Refused(f"run {name}: {what} ({rule})", "name")
 
     def resume(self, name: str, family: str) -> None:
         """Go on with a run from its newest checkpoint."""
@@ -116,13 +122,13 @@ class Trainings:
     def _alive(self, name: str) -> bool:
         return name in self._known and self._known[name].process.poll() is None
 
-    def _free(self, family: str) -> Path:
-        path = free_folder(self.folder / family)
-        number = 2
-        while self._alive(path.name):  # it has not made its directory yet
-            path = free_folder(self.folder / f"{family}-{number}")
-            number += 1
-        return path
+    def _free(self, name: str) -> Path:
+        """The first of name, name-2, ... that no run here has or had, with or without a directory."""
+        return free_folder(self.folder / name, besides=self._used())
+
+    def _used(self) -> set[str]:
+        """Names of trainings that live, or failed and have something to say."""
+        return {name for name, each in self._known.items() if each.state["alive"] or each.state["problem"]}
 
     def _begin(self, name: str, words: list[str]) -> None:
         command = [sys.executable, "-m", "chainrule.cli", *words]

@@ -38,12 +38,7 @@ def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], N
     family, folder = asked.family, asked.out or Path("runs", asked.family)
     if asked.out and not draft:
         RunFolder(asked.out).check_free()  # before sizes are chosen, which takes a while
-    reads = KNOWN[family].reads
-    if asked.tokenizer == "char" and reads not in ("characters", "byte pairs"):
-        why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
-        rule = f"must be {reads} for a {family}: leave it out"
-        raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
-    _check_name(asked.tokenizer)
+    check_tokenizer(asked)
     said: dict[str, Any] = {"columns": asked.columns, "vectors": asked.init_embeddings, "start": asked.init}
     begin = partial(Run.new, folder, model=family, draft=draft, numbered=asked.out is None, **said)
     run = _for_budget(asked, begin, tell) or _for_data(asked, begin) or _as_given(asked, begin)
@@ -57,10 +52,16 @@ def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], N
     return run
 
 
-def _check_name(tokenizer: str | None) -> None:
-    """A word that is neither a tokenizer to learn nor a file; what is no path is a name."""
+def check_tokenizer(asked: TrainOptions) -> None:
+    """Refuse a tokenizer that the family cannot read, and a word that is neither one to learn nor a file."""
+    family, tokenizer = asked.family, asked.tokenizer
+    reads = KNOWN[family].reads
+    if tokenizer == "char" and reads not in ("characters", "byte pairs"):
+        why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
+        rule = f"must be {reads} for a {family}: leave it out"
+        raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
     if tokenizer is None or Recipe.of(tokenizer) or Path(tokenizer).exists() or not tokenizer.isalnum():
-        return
+        return  # what is no path is a name
     listed = f"{', '.join(KINDS)}, with a size as in bpe:4000, or the path of a tokenizer's file; nothing is fetched"
     rule = hinted(f"must be {listed}", tokenizer, KINDS)
     raise ConfigError("train: ", Setting("tokenizer"), f" is {tokenizer} ({rule})")

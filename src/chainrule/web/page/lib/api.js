@@ -1,6 +1,12 @@
 // Questions to the server. An answer that takes long is a job: its progress is shown, and it can be canceled.
 
-export class Refused extends Error {}
+/** What the Studio refuses, in words; `fields` are those of a form that are wrong. */
+export class Refused extends Error {
+  constructor(message, fields = []) {
+    super(message);
+    this.fields = fields;
+  }
+}
 export class Canceled extends Error {}
 
 /** The answers of a view that was saved as one file; null in the Studio itself. */
@@ -38,7 +44,7 @@ async function read(response) {
   const body = await response.json().catch(() => ({ error: `the Studio answered ${response.status}` }));
   if (response.ok && body?.canceled === true) throw new Canceled("canceled");
   if (response.ok) return body;
-  throw new Refused(body.error ?? `the Studio answered ${response.status}`);
+  throw new Refused(body.error ?? `the Studio answered ${response.status}`, body.fields);
 }
 
 async function send(path, options) {

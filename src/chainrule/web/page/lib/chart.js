@@ -3,6 +3,7 @@
 import { h, number, replace, s } from "./dom.js";
 import { pictureButton } from "./picture.js";
 
+const MOST = 6; // lines that can be read off together; of more the nearest
 const MARGIN = { left: 58, right: 16, top: 12, bottom: 30 };
 
 /** Round numbers between two bounds, about `wanted` of them. */
@@ -19,14 +20,15 @@ export function ticks(low, high, wanted = 5) {
 function decades(low, high) {
   const found = [];
   for (let power = Math.floor(low); power <= high; power += 1) for (const m of [1, 2, 5]) if (Math.log10(m) + power >= low && Math.log10(m) + power <= high) found.push([m, m * 10 ** power]);
-  return (found.length > 6 ? found.filter(([m]) => m === 1) : found).map(([, x]) => x);
+  const some = found.length > 6 ? found.filter(([m]) => m === 1) : found;
+  return some.length > 1 ? some.map(([, x]) => x) : ticks(10 ** low, 10 ** high, 4).filter((x) => x > 0);
 }
 
 const short = (x) => (Math.abs(x) >= 10000 ? `${number(x / 1000, 3)}k` : number(x, 3));
 
 /**
  * A chart that is drawn anew by `draw(series)`. A series has a name, `steps`, `values`, a color number, and may be
- * `faint` (the noise behind a smooth line) or have `dots`.
+ * `faint` (the noise behind a smooth line) or have `dots`. The legend names the `group` of those that share a color.
  */
 export function chart(title, { log = false, height = 250, label = "step" } = {}) {
   const picture = h("div.picture"), legend = h("div.legend"), readout = h("div.readout", { "aria-live": "off" });
@@ -56,7 +58,8 @@ export function chart(title, { log = false, height = 250, label = "step" } = {})
   function paint() {
     width = Math.max(260, picture.clientWidth);
     const at = scale();
-    replace(legend, series.filter((each) => !each.faint).map((each) => h("span", h("i", { css: { background: `var(--c${each.color})` } }), each.name)));
+    const named = new Map(series.filter((each) => !each.faint).map((each) => [each.group ?? each.name, each.color]));
+    replace(legend, [...named].map(([name, color]) => h("span", h("i", { css: { background: `var(--c${color})` } }), name)));
     if (!at) return replace(picture, h("div.loading", "no points yet"));
     const lines = [];
     const levels = log ? decades(at.low, at.high) : ticks(at.low, at.high, 5);
@@ -82,7 +85,9 @@ export function chart(title, { log = false, height = 250, label = "step" } = {})
     plot.addEventListener("pointermove", (event) => {
       const box = plot.getBoundingClientRect();
       const step = at.left + (((event.clientX - box.left) * (width / box.width) - MARGIN.left) / at.inside.w) * (at.right - at.left);
-      const found = series.filter((each) => !each.faint && each.steps.length).map((each) => [each, nearest(each.steps, step)]);
+      const py = (event.clientY - box.top) * (width / box.width), far = ([each, i]) => Math.abs(at.y(each.values[i]) - py);
+      const all = series.filter((each) => !each.faint && each.steps.length).map((each) => [each, nearest(each.steps, step)]);
+      const found = all.length > MOST ? all.sort((a, b) => far(a) - far(b)).slice(0, 1) : all;
       if (!found.length) return;
       const shown = found[0][0].steps[found[0][1]];
       replace(cross, s("path", { d: `M${at.x(shown)} ${MARGIN.top} V${height - MARGIN.bottom}` }), found.map(([each, i]) => s("circle", { cx: at.x(each.steps[i]), cy: at.y(each.values[i]), r: 4, css: { fill: `var(--c${each.color})` } })));

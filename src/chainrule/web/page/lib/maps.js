@@ -21,12 +21,15 @@ const WIDEST = 560; // pixels of a map's longer side
 export const shaped = (rows, columns) => ({ "aspect-ratio": `${columns} / ${rows}`, "max-width": `${Math.max(120, Math.min(WIDEST, (WIDEST * columns) / rows))}px` });
 
 const LABELS = 32; // rows and columns that still have a name beside them
+const READABLE = 11; // pixels that a name needs: where cells are smaller, every other one stands there
 
-/** A map with the names of its rows and columns, if they are few. */
+/** A map with the names of its rows and columns, if they are few; columns may have none. */
 export function labeled(canvas, rows, columns) {
-  if (Math.max(rows.length, columns.length) > LABELS || rows.length !== canvas.height || columns.length !== canvas.width) return canvas;
+  if (Math.max(rows.length, columns?.length ?? 0) > LABELS || rows.length !== canvas.height || (columns && columns.length !== canvas.width)) return canvas;
   const names = (kind, list) => h(`div.${kind}`, { "aria-hidden": "true" }, list.map((name) => h("span", name)));
-  return h("div.labeled", { css: { "max-width": `calc(${canvas.style.getPropertyValue("max-width") || "100%"} + 4.5em)` } }, h("span"), names(columns.every((name) => name.length < 3) ? "columns" : "columns.tall", columns), names("rows", rows), canvas);
+  const made = h("div.labeled", { css: { "max-width": `calc(${canvas.style.getPropertyValue("max-width") || "100%"} + 4.5em)` } }, h("span"), columns ? names(columns.every((name) => name.length < 3) ? "columns" : "columns.tall", columns) : h("span"), names("rows", rows), canvas);
+  new ResizeObserver(() => made.classList.toggle("close", (columns && canvas.clientWidth / columns.length < READABLE) || canvas.clientHeight / rows.length < READABLE)).observe(canvas);
+  return made;
 }
 
 /**

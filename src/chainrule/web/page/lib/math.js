@@ -28,9 +28,10 @@ export function parts(row) {
   });
 }
 
-export function equation(block, extra = {}) {
+/** A formula with its number; `derived(tag)` may give what happens when the number is pressed. */
+export function equation(block, extra = {}, derived = () => null) {
   const attributes = block.tag ? { data: { tag: block.tag }, ...extra } : {};
-  return h("div.equation", attributes, h("div.scroll", { tabindex: "-1" }, math(block.math)), block.tag && h("span.tag", `[${block.tag}]`));
+  return h("div.equation", attributes, h("div.scroll", { tabindex: "-1" }, math(block.math)), block.tag && (derived(block.tag) ? h("button.tag", { type: "button", title: "Show its derivation", onclick: derived(block.tag) }, `[${block.tag}]`) : h("span.tag", `[${block.tag}]`)));
 }
 
 export function blocks(list) {

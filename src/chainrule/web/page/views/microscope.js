@@ -11,6 +11,7 @@ import { neuronsCard, normsCard, windowCard } from "./microscope/flow.js";
 import { architectureCard, headsCard, lensCard } from "./microscope/inside.js";
 import { about, dressed, drawSaid } from "./microscope/outputs.js";
 import { sidesCard } from "./microscope/sides.js";
+import { bagCard, wordsCard } from "./microscope/words.js";
 
 const TITLES = { attention: "Attention", causes: "Where it comes from", whatIf: "What if", lens: "Logit lens", norms: "Stream", neurons: "Neurons", heads: "What heads look for", sides: "Side by side", architecture: "Architecture" };
 
@@ -73,7 +74,7 @@ export async function render(place, { params, remember, signal: left, work }) {
     replace(source, seen.source && h("div", h("p.small.soft", "Source"), h("div.tokens.small", { data: { source: "" } }, seen.source.map((piece) => h("span.token", { css: { "--weight": "0%" } }, visible(piece))))), seen.source && h("p.small.soft", "Target"));
     replace(strip, seen.pieces.map((piece, i) => {
       if (!seen.predicts) {
-        const { weight, up, title, word, data } = dressed(seen, i);
+        const { weight, up, title, word, data } = dressed(seen, i, state.token);
         return h("button", { type: "button", role: "option", tabindex: "-1", class: `token${up ? " look" : ""}`, "aria-selected": i === state.at ? "true" : "false", css: { "--weight": `${Math.round(weight)}%` }, data: { at: String(i), ...data }, title, onclick: () => pick(i) }, visible(piece), word && h("small.tag", word));
       }
       const loss = seen.kind === "masked" ? seen.loss[i] : i ? seen.loss[i - 1] : null;
@@ -84,7 +85,7 @@ export async function render(place, { params, remember, signal: left, work }) {
 
   function drawNext() {
     if (!seen.predicts) {
-      drawSaid(next, { seen, state, keep, hear: () => { for (const each of listeners) each(state.at); } });
+      drawSaid(next, { seen, state, keep, hear: () => { drawStrip(); for (const each of listeners) each(state.at); } });
       return;
     }
     const top = seen.top[state.at], target = seen.targets[state.at];
@@ -110,7 +111,7 @@ export async function render(place, { params, remember, signal: left, work }) {
       const found = await ask(`/api/microscope/view?${given()}`, { onjob, signal });
       if (mine !== turn) return undefined;
       seen = found;
-      if (state.text === null) field.value = state.text = found.text;
+      if (state.text === null) { state.text = found.text; field.value ||= found.text; } // not over what a person writes meanwhile
       if (state.target === null && found.target !== null) state.target = found.target;
       if (document.activeElement !== answer) answer.value = found.target ?? "";
       second.hidden = found.kind !== "pair";
@@ -125,15 +126,18 @@ export async function render(place, { params, remember, signal: left, work }) {
     }
     if (state.at === null || state.at >= seen.tokens.length) state.at = seen.tokens.length - 1;
     keep();
-    const shared = { models, state, seen, given, keep, listeners, pick, reload: load, work, fresh: () => mine === turn, signal };
+    let tell = null;
+    const scores = new Promise((done) => { tell = done; }); // of all heads: the last parts compute them, the first show them
+    const shared = { models, scores, tell, state, seen, given, keep, listeners, pick, reload: load, work, fresh: () => mine === turn, signal };
     replace(intro, about(seen));
     drawStrip();
     drawNext();
+    const flat = ["bag", "words"].includes(seen.kind);
     const { blocks } = seen, attends = blocks.some((block) => block.heads.length), recurs = blocks.some((block) => block.recurrent);
-    const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : seen.window ? windowCard : null, causes: causesCard, whatIf: seen.predicts && blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
-      norms: blocks.length ? normsCard : null, neurons: blocks.some((block) => block.neurons) ? neuronsCard : null, heads: attends ? headsCard : null, sides: seen.predicts ? sidesCard : null, architecture: architectureCard };
+    const cards = { changed: state.edits.length ? changedCard : null, attention: attends ? attentionCard : recurs ? gatesCard : seen.window ? windowCard : null, causes: { bag: bagCard, words: wordsCard }[seen.kind] ?? causesCard, whatIf: seen.predicts && blocks.length ? whatIfCard : null, lens: seen.lens ? lensCard : null,
+      norms: blocks.length ? normsCard : null, neurons: blocks.some((block) => block.neurons) ? neuronsCard : null, heads: attends ? headsCard : null, sides: seen.predicts ? sidesCard : null, architecture: flat ? null : architectureCard };
     for (const [name, card] of Object.entries(cards)) if (!card) replace(slots[name]);
-    replace(jump, Object.entries(TITLES).filter(([name]) => cards[name]).map(([name, title]) => h("button.chip", { type: "button", onclick: () => slots[name].scrollIntoView({ behavior: "smooth" }) }, title)));
+    replace(jump, Object.entries(TITLES).filter(([name]) => cards[name] && !flat).map(([name, title]) => h("button.chip", { type: "button", onclick: () => slots[name].scrollIntoView({ behavior: "smooth" }) }, title)));
     for (const [name, card] of Object.entries(cards)) {
       if (!card) continue;
       await work(slots[name], ({ onjob }) => card({ ...shared, ask: (path, options = {}) => ask(path, { onjob, signal, ...options }) }), { keep: slots[name].childElementCount > 0, quiet: () => mine !== turn });

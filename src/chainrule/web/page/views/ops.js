@@ -35,16 +35,22 @@ export async function renderOp(place, name, { params, remember, work }, tabs) {
   let program = "";
   const live = h("div.stack");
   const [about, ...more] = op.about.split("\n\n");
+  const whole = h("details.card.derivation", h("summary", h("h2", "The whole derivation")), h("div.stack", blocks(op.derivation)));
+  /** The place of an equation in the derivation; an op may use one of another page, which has none here. */
+  const derived = (tag) => {
+    const found = whole.querySelector(`[data-tag="${CSS.escape(tag)}"]`);
+    return found && (() => { whole.open = true; found.scrollIntoView({ block: "center" }); });
+  };
   replace(place,
     heading(h("span.mono", name), prose(about), permalink(), asPython(() => program)),
     h("div.row", tabs, h("span.badge", op.family)),
     more.length ? h("p.soft", prose(more.join(" "))) : null,
     h("section.card.stack", { id: "live" }, live),
     h("div.grid2",
-      h("section.card.stack", h("h2", "The equations"), h("p.soft.small", "Point at one: the line that computes it lights up."),
-        h("div.equations", op.equations.length ? op.equations.map((block) => equation(block, { tabindex: "0" })) : h("pre.formula", op.formula))),
+      h("section.card.stack", h("h2", "The equations"), h("p.soft.small", "Point at one: the lines that compute it light up. Its number leads to its derivation."),
+        h("div.equations", op.equations.length ? op.equations.map((block) => equation(block, { tabindex: "0" }, derived)) : h("pre.formula", op.formula))),
       h("section.card.stack", h("h2", "The code"), op.code.map(codeOf))),
-    h("details.card.derivation", h("summary", h("h2", "The whole derivation")), h("div.stack", blocks(op.derivation))));
+    whole);
   place.classList.add("stack-large");
   link(place);
 
@@ -79,7 +85,7 @@ export async function renderOp(place, name, { params, remember, work }, tabs) {
       found.constants.length ? h("div.row", found.constants.map((constant) => constant.array ? h("div", h("h3", h("code", constant.name)), arrayTable(constant.name, constant.array, shapeOf(constant.array), {
         kind: "int", onedit: (at, text) => edit(`${constant.name}.${at}`, text) }))
         : h("label.field", constant.name, h("input.mono", { value: constant.value, disabled: !constant.editable, size: "10", "aria-label": constant.name, onchange: (event) => edit(constant.name, event.target.value) })))) : null,
-      h("div.live", h("div.col", found.inputs.map((input) => h("div.io", h("h3", h("code", input.name), shape(input.shape)), arrayTable(input.name, input.value, input.shape, {
+      h("div.passes", h("div.col", found.inputs.map((input) => h("div.io", h("h3", h("code", input.name), shape(input.shape)), arrayTable(input.name, input.value, input.shape, {
         kind: input.kind, onedit: (at, text) => edit(`${input.name}.${at}`, text) })))),
       h("div.arrow", { "aria-hidden": "true" }, h("code", name), h("span.forward", "⟶"), h("span.backward", "⟵")),
       h("div.col", found.outputs.map((output) => h("div.io",
@@ -101,22 +107,22 @@ function shapeOf(value) {
 
 function codeOf(part) {
   return h("div", h("div.row.between.file", h("b.mono", part.name), h("span.faint.small.mono", `${part.file}:${part.first}`)),
-    h("pre.code.numbered", { tabindex: "0", "aria-label": `Source of ${part.name}` }, part.lines.map((line, i) => {
+    h("pre.code.numbered", { tabindex: "0", "aria-label": `Source of ${part.name}` }, part.lines.map((line) => {
       const tagged = line.tags.length > 0;
       return h("span", { class: `line${tagged ? " tagged" : ""}`, data: tagged ? { tags: line.tags.join(" ") } : {} },
-        h("span.no", { "aria-hidden": "true" }, part.first + i), line.text, "\n");
+        h("span.no", { "aria-hidden": "true" }, line.no), line.tags.map((tag) => h("span.tag", `[${tag}]`)), line.text, "\n");
     })));
 }
 
 /** Equations and lines that carry the same tag light up together. */
 function link(place) {
   const mark = (tags, on) => {
-    for (const each of place.querySelectorAll(".equations [data-tag]")) each.classList.toggle("lit", on && tags.includes(each.dataset.tag));
+    for (const each of place.querySelectorAll(".equation[data-tag]")) each.classList.toggle("lit", on && tags.includes(each.dataset.tag));
     for (const each of place.querySelectorAll(".line.tagged")) each.classList.toggle("lit", on && each.dataset.tags.split(" ").some((tag) => tags.includes(tag)));
   };
   for (const [types, on] of [[["pointerover", "focusin"], true], [["pointerout", "focusout"], false]]) {
     for (const type of types) place.addEventListener(type, (event) => {
-      const found = event.target.closest?.(".equations [data-tag], .line.tagged");
+      const found = event.target.closest?.(".equation[data-tag], .line.tagged");
       if (found) mark((found.dataset.tag ?? found.dataset.tags).split(" "), on);
     });
   }

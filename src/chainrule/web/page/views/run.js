@@ -8,6 +8,8 @@ import { asPython, heading, permalink, problem, toast } from "../lib/parts.js";
 import { replayCard } from "./replay.js";
 import { clock, stateBadge } from "./runs.js";
 
+/** The block of a parameter, or its layer: h.0.attn.c_attn.weight is of h.0. */
+const blockOf = (name) => name.match(/\w+\.\d+(?=\.)/)?.[0] ?? name.replace(/\.weight$/, "");
 const address = (name) => name.split("/").map(encodeURIComponent).join("/");
 
 export async function renderRun(place, name, visit) {
@@ -17,14 +19,14 @@ export async function renderRun(place, name, visit) {
   document.title = `${name} · Chainrule Studio`;
   const state = h("span.row"), actions = h("span.row"), facts = h("div.facts"), samples = h("div"), findings = h("div"), output = h("div"), wrong = h("div"), settings = h("div");
   const loss = chart("Loss", { height: 330 }), lr = chart("Learning rate", { height: 190 }), norm = chart("Gradient norm", { height: 190, log: true }), ratio = chart("Update ratio of each matrix", { height: 190, log: true }), speed = chart("Speed", { height: 190 });
-  let python = whole.python, seen = null, picked = null, was = null;
+  let python = whole.python, seen = null, picked = null, was = null, asked = false, shown = location.hash !== "#doctor";
   const examined = h("div");
   replace(place,
     heading(h("span", name), null, actions, permalink(), asPython(() => python)),
     h("div.row", state, whole.family && h("span.badge", whole.family), h("a.chip", { href: "/runs", data: { link: "" } }, "All runs")),
     wrong, facts, output,
     h("section.card", loss.root),
-    h("div.grid2", h("section.card", norm.root), h("section.card", ratio.root), h("section.card", lr.root), h("section.card", speed.root)),
+    h("div.grid2", h("section.card", norm.root), h("section.card", ratio.root, h("p.small.soft", "How much of a matrix a step changes: ‖update‖ / ‖weights‖. About 0.001 is usual; far more forgets, far less learns nothing.")), h("section.card", lr.root), h("section.card", speed.root)),
     h("div.grid2", h("section.card.stack", h("h2", "What it writes"), samples),
       h("section.card.stack", { id: "doctor" }, h("div.row.between", h("h2", "What the doctor says"), h("button.live", { onclick: examine }, "Examine the newest checkpoint")), findings, examined)),
     whole.parameters ? replayCard(name, visit) : null,
@@ -33,7 +35,7 @@ export async function renderRun(place, name, visit) {
 
   function drawSettings(found) {
     const rows = Object.entries(found.settings);
-    replace(settings, rows.length ? h("table.plain", h("tbody", rows.map(([key, value]) => h("tr", h("td", h("code", key)), h("td.num", String(value)))))) : h("p.soft", "Not written yet."));
+    replace(settings, rows.length ? h("table.plain", h("tbody", rows.map(([key, value]) => h("tr", h("td", h("code", key)), h("td.value", String(value)))))) : h("p.soft", "Not written yet."));
   }
 
   function examine() {
@@ -45,9 +47,12 @@ export async function renderRun(place, name, visit) {
 
   /** The form of a new run, filled in with the settings of this one. */
   function again() {
-    const { settings } = whole, kept = ["n_layer", "n_head", "n_embd", "block_size", "batch_size", "lr", "seed"].filter((key) => typeof settings[key] === "number");
-    return new URLSearchParams([["family", whole.family], ...(typeof settings.data === "string" ? [["data", settings.data]] : []), ...(settings.max_steps ? [["steps", settings.max_steps]] : []), ...kept.map((key) => [key, settings[key]])]);
+    const { settings } = whole, kept = ["n_layer", "n_head", "n_embd", "n_hidden", "block_size", "batch_size", "lr", "weight_decay", "seed"].filter((key) => typeof settings[key] === "number");
+    const first = [...seen.findings].reverse().find((each) => each.setting && each.level === "problem")?.setting;
+    return new URLSearchParams([["family", whole.family], ...(first ? [["change", first]] : []), ...(typeof settings.data === "string" ? [["data", settings.data]] : []), ...(settings.max_steps ? [["steps", settings.max_steps]] : []), ...kept.map((key) => [key, settings[key]])]);
   }
+
+  const retry = () => h("a.button", { href: `/runs/new?${again()}`, data: { link: "" } }, "Change its settings and try again");
 
   async function act(path, said) {
     try {
@@ -72,25 +77,34 @@ export async function renderRun(place, name, visit) {
     const last = (key) => curves[key][1].at(-1);
     const fact = (title, value, id, tone = "") => h("div.fact", h("span.small.soft", title), h("b", { class: tone, data: { fact: id, value: String(value.exact) } }, value.text));
     replace(facts,
-      fact("step", { exact: now.step, text: count(now.step) }, "step"),
+      h("div.fact", h("span.small.soft", "step"), h("b", { data: { fact: "step", value: String(now.step) } }, count(now.step), now.total && h("span.small.soft", { data: { total: String(now.total) } }, ` of ${whole.settings.budget ? "about " : ""}${count(now.total)}`))),
       fact("training loss", { exact: last("loss"), text: number(last("loss"), 4) }, "loss", "forward"),
       fact("validation loss", { exact: last("validation"), text: number(last("validation"), 4) }, "validation", "backward"),
       fact("parameters", { exact: whole.parameters, text: count(whole.parameters) }, "parameters"),
-      fact("training time", { exact: now.seconds, text: clock(now.seconds) }, "seconds"));
+      fact("training time", { exact: now.seconds, text: clock(now.seconds) }, "seconds"),
+      alive && now.left !== null ? fact("time left", { exact: now.left, text: clock(now.left) }, "left") : null);
     const line = (key, color, name, extra = {}) => ({ name, steps: curves[key][0], values: curves[key][1], color, ...extra });
     loss.draw([line("loss", 0, "single steps", { faint: true }), line("smooth", 0, "training"), line("validation", 1, "validation", { dots: true })]);
     lr.draw([line("lr", 2, "learning rate")]);
     norm.draw([line("norm", 3, "gradient norm")]);
     speed.draw([line("speed", 5, `${now.unit}/s`)]);
-    ratio.draw(Object.entries(now.ratios).filter(([key]) => key.endsWith("weight")).map(([key, [steps, values]], i) => ({ name: key, steps, values, color: i % 8 })));
+    const matrices = Object.entries(now.ratios).filter(([key]) => key.endsWith("weight")), blocks = [...new Set(matrices.map(([key]) => blockOf(key)))];
+    ratio.draw(matrices.map(([key, [steps, values]]) => ({ name: key, steps, values, group: blockOf(key), color: blocks.indexOf(blockOf(key)) % 8 })));
     drawSamples(now.samples);
-    replace(findings, now.findings.length ? findingList([...now.findings].reverse()) : h("p.soft", alive ? "Nothing to remark so far." : "It remarked nothing while this run trained."));
     const why = alive || gone ? "" : now.process?.problem || (whole.state === "failed" || whole.state === "damaged" ? whole.problem : "");
+    const bad = !alive && !why && now.there && now.findings.some((each) => each.level === "problem");
+    replace(findings, now.findings.length ? [findingList([...now.findings].reverse()), bad && h("p", retry())] : h("p.soft", alive ? "Nothing to remark so far." : "It remarked nothing while this run trained."));
     replace(output, gone ? problem(new Error(`run ${name}: is no longer in the directory of the Studio (it was deleted or moved: see all runs)`))
-      : why ? h("div.stack", { role: "alert" }, h("div.error", h("b", "Why it ended: "), prose(why)), now.there && h("div.row", h("a.button", { href: `/runs/new?${again()}`, data: { link: "" } }, "Change its settings and try again"), now.findings.length ? h("a.chip", { href: "#doctor" }, "What the doctor says") : null))
+      : why ? h("div.stack", { role: "alert" }, h("div.error", h("b", "Why it ended: "), prose(why)), now.there && h("div.row", retry(), now.findings.length ? h("a.chip", { href: "#doctor" }, "What the doctor says") : null))
         : !now.there && now.process?.lines.length ? h("pre.code", now.process.lines.slice(-12).join("\n")) : null);
-    if (was !== null && was !== alive) ask(`/api/runs/${address(name)}`).then((found) => { Object.assign(whole, found); python = found.python; drawSettings(found); if (seen) draw(seen); }, () => {});
+    const told = Object.keys(whole.settings).length > 0;
+    if ((was !== null && was !== alive) || (now.there && !told && !asked)) {
+      asked = now.there; // its settings are there with its first record
+      ask(`/api/runs/${address(name)}`).then((found) => { Object.assign(whole, found); python = found.python; drawSettings(found); if (seen) draw(seen); }, () => {});
+    }
     was = alive;
+    if (!shown) document.getElementById("doctor")?.scrollIntoView();
+    shown = true;
   }
 
   function drawSamples(list) {

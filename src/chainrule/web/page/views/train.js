@@ -1,56 +1,104 @@
-// Starting a training: a form with a forecast of its time and memory.
+// Starting a training: a form that is checked by the rules of the command line as it is filled in, with a forecast.
 
 import { go } from "../app.js";
 import { ask } from "../lib/api.js";
-import { count, h, replace } from "../lib/dom.js";
+import { count, debounce, h, replace } from "../lib/dom.js";
 import { findingList } from "../lib/findings.js";
 import { heading, permalink, problem } from "../lib/parts.js";
 
-export async function renderForm(place, { params, remember, work }) {
+const OWN = ["family", "data", "budget", "steps", "name"];
+
+export async function renderForm(place, { params, remember, signal, work }) {
   const known = await ask("/api/train");
-  const form = { ...known.quick, options: {}, ...Object.fromEntries(["family", "data", "budget", "steps", "name"].filter((key) => params.has(key)).map((key) => [key, params.get(key)])) };
+  const form = { ...known.quick, options: {}, ...Object.fromEntries(OWN.filter((key) => params.has(key)).map((key) => [key, params.get(key)])) };
   for (const key of Object.keys(known.options)) if (params.get(key)) form.options[key] = params.get(key);
   if (form.steps) form.budget = "";
-  const told = h("div"), wrong = h("div");
-  const changed = () => {
-    const search = new URLSearchParams();
-    for (const key of ["family", "data", "budget", "steps", "name"]) if (form[key]) search.set(key, form[key]);
+  const told = h("div"), wrong = h("div"), inputs = {}, notes = {}, labels = {};
+  let turn = 0;
+
+  /** A field with a place for what is wrong with it. */
+  function field(key, label, input, ...more) {
+    inputs[key] = input;
+    input.setAttribute("aria-describedby", `wrong-${key}`);
+    notes[key] = h("span.small.bad", { id: `wrong-${key}`, role: "status" });
+    labels[key] = h("label.field", label, input, ...more, notes[key]);
+    return labels[key];
+  }
+  const text = (key, put, extra = {}) => h("input", { name: key, value: form[key] ?? "", oninput: (event) => { put(event.target.value); changed(); }, ...extra });
+  const own = (key, extra) => text(key, (value) => { form[key] = value; }, extra);
+  const instead = (key, other, extra) => text(key, (value) => { form[key] = value; if (value) form[other] = inputs[other].value = ""; }, extra);
+  const option = (key) => text(key, (value) => { form.options[key] = value; }, { value: form.options[key] ?? "" });
+  const family = h("select", { name: "family", onchange: (event) => { form.family = event.target.value; changed(); } }, known.families.map((each) => h("option", { value: each, selected: each === form.family }, each)));
+  const settings = h("details", { open: Object.keys(form.options).length > 0 || params.has("change") }, h("summary", "Sizes and settings"), h("div.form", Object.entries(known.options).map(([key, about]) => field(key, `${about} (${key})`, option(key)))));
+
+  function changed() {
+    const search = new URLSearchParams(OWN.filter((key) => form[key]).map((key) => [key, form[key]]));
     for (const [key, value] of Object.entries(form.options)) if (value) search.set(key, value);
     remember(search);
     replace(told);
-  };
-  const field = (label, key, extra = {}) => h("label.field", label, h("input", { value: form[key] ?? "", name: key, oninput: (event) => { form[key] = event.target.value; changed(); }, ...extra }));
-  const family = h("select", { name: "family", "aria-label": "Family", onchange: (event) => { form.family = event.target.value; changed(); } }, known.families.map((each) => h("option", { value: each, selected: each === form.family }, each)));
-  const data = h("input", { name: "data", list: "corpora", value: form.data, oninput: (event) => { form.data = event.target.value; changed(); } });
-  const minutes = h("input", { name: "budget", value: form.budget, placeholder: "such as 120 or 10m", oninput: (event) => { form.budget = event.target.value; if (form.budget) form.steps = steps.value = ""; changed(); } });
-  const steps = h("input", { name: "steps", value: form.steps ?? "", placeholder: "such as 2000", inputmode: "numeric", oninput: (event) => { form.steps = event.target.value; if (form.steps) form.budget = minutes.value = ""; changed(); } });
-
-  async function start(event) {
-    event.target.disabled = true;
-    try {
-      const { name } = await ask("/api/train", { body: form });
-      go(`/runs/${encodeURIComponent(name)}`);
-    } catch (error) {
-      replace(wrong, problem(error));
-      event.target.disabled = false;
-    }
+    replace(wrong);
+    soon();
   }
 
-  const forecast = () => {
-    replace(wrong);
-    return work(told, async ({ onjob, signal }) => {
-      const found = await ask("/api/train/forecast", { body: form, onjob, signal });
-      const sizes = Object.entries(found.sizes).filter(([key]) => ["n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size"].includes(key)).map(([key, value]) => `${key} ${value}`).join(", ");
-      return h("div.card.stack", h("h2", "Forecast"), h("p", h("b", `${found.model} with `, h("span", { data: { parameters: String(found.parameters) } }, count(found.parameters)), " parameters"), ` (${sizes}), ${found.data}`), findingList(found.findings));
-    });
-  };
+  /** What the command line would refuse, beside its fields; whether nothing is wrong. */
+  async function check() {
+    const mine = ++turn;
+    const { problems, defaults } = await ask("/api/train/check", { body: form, signal });
+    if (mine === turn) {
+      for (const key of Object.keys(known.options)) {
+        inputs[key].placeholder = defaults[key] ?? "";
+        labels[key].hidden = !(key in defaults) && !form.options[key];
+      }
+      mark(problems);
+    }
+    return !problems.length;
+  }
+  const soon = debounce(250, () => check().catch((error) => replace(wrong, problem(error))));
+
+  function mark(problems) {
+    for (const [key, input] of Object.entries(inputs)) {
+      const said = problems.find((each) => each.fields[0] === key), mine = problems.some((each) => each.fields.includes(key));
+      replace(notes[key], said?.error);
+      mine ? input.setAttribute("aria-invalid", "true") : input.removeAttribute("aria-invalid");
+      if (mine && settings.contains(input)) settings.open = true;
+    }
+    const loose = problems.filter((each) => !(each.fields[0] in inputs));
+    replace(wrong, loose.map(problem));
+    return problems.length > 0;
+  }
+
+  const first = () => Object.values(inputs).find((each) => each.getAttribute("aria-invalid"))?.focus();
+  const refused = (error) => { if (error.fields?.length) { mark([{ error: error.message, fields: error.fields }]); first(); } else replace(wrong, problem(error)); };
+
+  async function start(event) {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      if (await check()) {
+        const { name } = await ask("/api/train", { body: form });
+        go(`/runs/${encodeURIComponent(name)}`);
+      } else first();
+    } catch (error) {
+      refused(error);
+    }
+    button.disabled = false;
+  }
+
+  const forecast = () => work(told, async ({ onjob, signal }) => {
+    if (!(await check())) { first(); return []; }
+    const found = await ask("/api/train/forecast", { body: form, onjob, signal });
+    const sizes = Object.entries(found.sizes).filter(([key]) => ["n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size"].includes(key)).map(([key, value]) => `${key} ${value}`).join(", ");
+    return h("div.card.stack", h("h2", "Forecast"), h("p", h("b", `${found.model} with `, h("span", { data: { parameters: String(found.parameters) } }, count(found.parameters)), " parameters"), ` (${sizes}), ${found.data}`), findingList(found.findings));
+  });
 
   replace(place, heading("New run", "What is not filled in is chosen to fit the data and the time.", permalink(), h("a.button", { href: "/runs", data: { link: "" } }, "All runs")),
     h("div.card.stack",
-      h("div.form", h("label.field", "Family", family), h("label.field", "Data: corpus or path", data), h("datalist", { id: "corpora" }, known.corpora.map((each) => h("option", { value: each.name }, each.about))),
-        h("label.field", "Time in seconds", minutes), h("label.field", "or steps", steps), field("Name of the run", "name", { placeholder: "the family, if empty" })),
-      h("details", h("summary", "Sizes and settings"), h("div.form", Object.entries(known.options).map(([key, about]) => h("label.field", `${about} (${key})`, h("input", { name: key, value: form.options[key] ?? "", placeholder: "default", oninput: (event) => { form.options[key] = event.target.value; changed(); } }))))),
+      h("div.form", field("family", "Family", family), field("data", "Data: corpus or path", own("data", { list: "corpora" }), h("datalist", { id: "corpora" }, known.corpora.map((each) => h("option", { value: each.name }, each.about)))),
+        field("budget", "Time in seconds", instead("budget", "steps", { placeholder: "such as 120 or 10m" })), field("steps", "or steps", instead("steps", "budget", { placeholder: "such as 2000", inputmode: "numeric" })), field("name", "Name of the run", own("name", { placeholder: "the family, if empty" }))),
+      settings,
       h("div.row", h("button.main", { onclick: start }, "Start training"), h("button", { onclick: forecast }, "Forecast time and memory")),
       h("p.small.soft", "A run is a process of its own on this machine. It is stopped, and saved, when the Studio ends.")),
     wrong, told);
+  await check();
+  inputs[params.get("change")]?.focus();
 }

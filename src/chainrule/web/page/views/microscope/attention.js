@@ -6,14 +6,15 @@ import { labeled, paint, shaped, unpack } from "../../lib/maps.js";
 import { visible } from "../../lib/model.js";
 import { pictureButton } from "../../lib/picture.js";
 
+const SCORES = { previous: ["prev", "the token before"], induction: ["ind", "what followed the same token earlier"] };
 const PATTERNS = { previous: "the token before", first: "the first token", even: "all alike" };
 export const same = (edit, block, head, cross) => edit.block === block && edit.head === head && Boolean(edit.cross) === cross;
 
-export async function attentionCard({ state, seen, given, keep, listeners, pick, reload, fresh, signal, ask }) {
+export async function attentionCard({ state, seen, given, keep, listeners, pick, reload, fresh, signal, scores, ask }) {
   const places = seen.blocks.flatMap((block) => block.heads.map((heads, i) => ({ block: block.name, heads, cross: block.cross[i], rows: block.of === "source" ? seen.source : seen.pieces, columns: block.cross[i] || block.of === "source" ? seen.source : seen.pieces, own: block.of === "source" })));
   if (!places.some((each) => each.block === state.block && each.cross === state.cross)) Object.assign(state, { block: places.at(-1).block, cross: places.at(-1).cross });
   const maps = new Map(), buttons = new Map();
-  const grid = h("div.heads"), large = h("div.large");
+  const grid = h("div.heads"), large = h("div.large"), key = h("p.small.soft");
   const keyOf = (block, cross, head) => `${block}${cross ? "→" : ":"}${head}`;
   const off = (block, cross, head) => state.edits.some((edit) => edit.kind === "off" && same(edit, block, head, cross));
 
@@ -26,10 +27,24 @@ export async function attentionCard({ state, seen, given, keep, listeners, pick,
   const title = ({ block, cross }) => (cross ? `${block} → source` : block);
 
   replace(grid, places.map((place) => h("div.layer", h("span.mono.small.soft", title(place)), h("div.thumbs", Array.from({ length: place.heads }, (_, head) => {
-    const button = h("button.thumb", { type: "button", "aria-label": `${title(place)} head ${head}`, class: `thumb${off(place.block, place.cross, head) ? " off" : ""}`, onclick: () => { Object.assign(state, { block: place.block, cross: place.cross, head }); keep(); show(plainAsk); } }, h("canvas", { "aria-hidden": "true" }), h("span", head));
+    const button = h("button.thumb", { type: "button", "aria-label": `${title(place)} head ${head}`, class: `thumb${off(place.block, place.cross, head) ? " off" : ""}`, onclick: () => { Object.assign(state, { block: place.block, cross: place.cross, head }); keep(); show(plainAsk); } }, h("canvas", { "aria-hidden": "true" }), h("span", `head ${head}`));
     buttons.set(keyOf(place.block, place.cross, head), button);
     return button;
   })))));
+
+  /** How much each head looks for the two patterns that everybody asks about; the best of each is marked. */
+  function scored(found) {
+    if (!fresh()) return;
+    found.blocks.forEach((block, i) => found.previous[i].forEach((_, head) => {
+      const button = buttons.get(keyOf(block, false, head)), row = Object.entries(SCORES);
+      if (!button) return;
+      const best = (kind) => found.best[kind][0] === block && found.best[kind][1] === head, value = (kind) => found[kind][i][head];
+      button.setAttribute("title", `looks at ${row.map(([kind, [, about]]) => `${about} ${number(value(kind), 2)}${best(kind) ? ", most of all" : ""}`).join("; ")}`);
+      button.append(...row.map(([kind, [name, about]]) => h("span", { class: `score${best(kind) ? " best" : ""}`, data: { looks: kind, value: String(value(kind)) } }, name, h("b", number(value(kind), 2)))));
+    }));
+    replace(key, "On random tokens that are repeated: ", Object.values(SCORES).map(([name, about], i) => [i ? ", " : "", h("b", name), ` how much it looks at ${about}`]), ". The head that does so most of all is marked.");
+  }
+  scores.then(scored);
 
   async function show(how) {
     const place = places.find((each) => each.block === state.block && each.cross === state.cross);
@@ -78,7 +93,7 @@ export async function attentionCard({ state, seen, given, keep, listeners, pick,
     grid.dataset.whole = "true";
   })().catch(() => {});
   await show(ask);
-  return h("section.card.stack", h("h2", "Where each head looks"), h("div.attention", grid, large));
+  return h("section.card.stack", h("h2", "Where each head looks"), h("div.attention", h("div.stack", grid, key), large));
 }
 
 const GATES = { h: "state h", c: "cell c", i: "input gate i", f: "forget gate f", g: "candidate g", o: "output gate o", r: "reset gate r", z: "update gate z", n: "candidate n" };

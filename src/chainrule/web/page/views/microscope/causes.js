@@ -8,7 +8,8 @@ import { ask as plainAsk, recorded } from "../../lib/api.js";
 
 const SHOWN = 14; // parts, the largest first
 
-function signed(pieces, scores, label) {
+/** Tokens, blue where a number is positive and orange where it is negative. */
+export function signed(pieces, scores, label) {
   const most = Math.max(...scores.map(Math.abs), 1e-12);
   return h("div.tokens", { role: "list", "aria-label": label }, pieces.map((piece, i) => h("span", { role: "listitem", class: `token${scores[i] > 0 ? " look" : ""}`, css: { "--weight": `${Math.round((70 * Math.abs(scores[i])) / most)}%` }, data: { score: String(scores[i]) }, title: number(scores[i]) }, visible(piece))));
 }

@@ -54,7 +54,7 @@ export async function whatIfCard({ state, seen, given, keep, reload, fresh, sign
     if (!fresh()) return undefined;
     const most = Math.max(...found.kl.flat(), 1e-9);
     return h("div.stack", h("p.small.soft", "How far the predictions move without each head, in nats (mean KL). Choose one to switch it off."),
-      numberMap(found.blocks, found.kl[0].map((_, head) => String(head)), found.kl, { label: "Without each head", most, digits: 3, onpick: (i, head) => add({ kind: "off", block: found.blocks[i], head, ...(cross ? { cross } : {}) }) }));
+      numberMap(found.blocks, found.kl[0].map((_, head) => `head ${head}`), found.kl, { label: "Without each head", most, digits: 3, onpick: (i, head) => add({ kind: "off", block: found.blocks[i], head, ...(cross ? { cross } : {}) }) }));
   });
   const patch = () => add({ kind: "patch", block: form.block, text: form.other, part: form.part, ...target, ...(form.here && !ofSource(form.block) ? { at: state.at } : {}) });
   return h("section.card.stack", h("h2", "What if"), h("p.soft", "Change something inside and see what the predictions do. Every change is part of the address."),

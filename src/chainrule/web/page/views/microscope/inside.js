@@ -36,14 +36,15 @@ function drawCalls(nodes, edges, onpick) {
 
 const KINDS = { previous: "the token before", first: "the first token", duplicate: "the same token, earlier", induction: "what followed the same token earlier" };
 
-export async function headsCard({ state, given, keep, reload, ask }) {
+export async function headsCard({ state, given, keep, reload, tell, ask }) {
   const found = await ask(`/api/microscope/heads?${given({ text: null, target: null, edits: null })}`);
+  tell(found);
   const see = (block, head) => { Object.assign(state, { block, head, cross: false }); keep(); reload().then(() => document.querySelector("[data-part=attention]")?.scrollIntoView({ behavior: "smooth" })); };
   return h("section.card.stack", h("h2", "What heads look for"), h("p.soft", "How much of its attention each head gives to such tokens, on random tokens that are repeated once: 0 to 1."),
     h("div.grid2", Object.entries(KINDS).map(([kind, about]) => {
       const [block, head, score] = found.best[kind];
       return h("figure.scores", { data: { kind } }, h("figcaption", h("b", about), h("div.small.soft", `Most of all ${block} head ${head}: `, h("span.forward", { data: { best: `${block}:${head}`, value: String(score) } }, number(score, 3)), " ", recorded ? null : h("button.quiet.tight", { type: "button", "aria-label": `Show ${block} head ${head}`, onclick: () => see(block, head) }, "show it"))),
-        h("div.scroll", h("table", h("tbody", found[kind].map((row, i) => h("tr", h("th.mono.small", found.blocks[i]), row.map((x) => h("td", { class: "cell forward", css: { "--weight": `${Math.round(75 * x)}%` }, data: { value: String(x) } }, number(x, 2)))))))));
+        h("div.scroll", h("table", h("thead", h("tr", h("th.small", "block"), found[kind][0].map((_, i) => h("th.small", `head ${i}`)))), h("tbody", found[kind].map((row, i) => h("tr", h("th.mono.small", found.blocks[i]), row.map((x, j) => h("td", { class: `cell forward${found.blocks[i] === block && j === head ? " best" : ""}`, css: { "--weight": `${Math.round(75 * x)}%` }, data: { value: String(x) } }, number(x, 2)))))))));
     })));
 }
 
