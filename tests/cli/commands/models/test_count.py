@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chainrule.autograd.recording import Recording
 from chainrule.cli import main
 from chainrule.io import gguf
 from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig, T5Config, make, model_class
@@ -135,6 +136,8 @@ def test_a_run_of_pairs(
 
 def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("chainrule.scaling.speed.PATIENCE", 0.01)
+    replays, replay = [], Recording.replay
+    monkeypatch.setattr(Recording, "replay", lambda self: replays.append(self) or replay(self))
     sizes = "--n-layer=3", "--n-embd=16", "--block-size=8", "--vocab-size=20", "--batch-size=2"
     for family in ("gpt", "llama", "lstm", "ngram"):
         own = sizes[2:] if family == "ngram" else sizes
@@ -142,8 +145,9 @@ def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         found, tokens = report["measured"], report["batch"]["rows"] * report["batch"]["tokens"]
         assert found["seconds_per_step"] > 0
         assert found["tokens_per_second"] == pytest.approx(tokens / found["seconds_per_step"])
+    monkeypatch.setattr("chainrule.scaling.speed.PATIENCE", 0.2)
     main(["count", "gpt", *sizes, "--measure"])
-    assert "tokens per second" in capsys.readouterr().out
+    assert "tokens per second" in capsys.readouterr().out and len(replays) > 2  # compiled, as in training
 
 
 @pytest.mark.parametrize(
