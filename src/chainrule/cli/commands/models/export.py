@@ -36,7 +36,7 @@ class Command(Reporting):
     def run(self) -> None:
         if self.weights != "f32" and self.format != "gguf":
             said = {"weights": self.weights, "format": self.format}
-            raise ConfigError.of("export", said, "must be f32, or gguf")
+            raise ConfigError.of("export", said, "only gguf has blocks: choose it, or leave the weights f32")
         with Progress(f"read {self.run_folder}"):
             model, tokenizer = cr.runs.load(self.run_folder)
             # Other programs have the model, not what was put into it.
