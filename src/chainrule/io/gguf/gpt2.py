@@ -46,9 +46,9 @@ def write_config(config: GPTConfig) -> tuple[str, dict[str, Any]]:
     return "gpt2", written(config, sizes("gpt2")) | {ACTIVATION: written_activation(config)}
 
 
-def sizes(kind: str, inside: int | type = int) -> Fields:
+def sizes(kind: str, inside: int | type = int) -> dict[str, tuple[str, int | type]]:
     """Fields of a GPT by their names in a file of this kind; `inside` is the width of an MLP if it is left out."""
-    names: Fields = {
+    names = {
         "n_layer": ("block_count", int),
         "block_size": ("context_length", int),
         "n_embd": ("embedding_length", int),

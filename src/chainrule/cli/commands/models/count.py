@@ -13,7 +13,6 @@ from chainrule.cli.commands.sample import Weights
 from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
-from chainrule.runs.load import open_model
 from chainrule.scaling.presets import PRESETS
 from chainrule.suggest import hinted
 from chainrule.validate import Check
@@ -74,6 +73,8 @@ class Count(Reporting):
             model = cr.models.model_class(sizes).abstract(sizes)
             return model, tokens, model
         elif Path(self.what).exists():
+            from chainrule.runs.load import open_model
+
             written = open_model(self.what, to_decode=True).model
             model = type(written).abstract(written.config)
         else:
