@@ -1,7 +1,8 @@
 """The errors that Chainrule raises. Each message names the thing, the value and the rule.
 
 A message may be given in parts. A part that is a `Setting` is the name of a field; a command line shows it as a flag.
-A first part that is a `FileName` says that the message names its file already.
+A first part that is a `FileName` says that the message names its file already; one that is an `Owner` names what
+refuses, and a command that it serves answers by its own name.
 
 >>> error = ConfigError("train: ", Setting("max_steps"), " is 0 (must be at least 1)")
 >>> str(error)
@@ -28,6 +29,12 @@ class FileName(str):
     __slots__ = ()
 
 
+class Owner(str):
+    """What refuses, such as "sample: ", as the first part of a message."""
+
+    __slots__ = ()
+
+
 class ChainruleError(Exception):
     """Base of all errors that this package raises on purpose."""
 
@@ -37,6 +44,12 @@ class ChainruleError(Exception):
     def spelled(self, spell: Callable[[Setting], str]) -> str:
         """The message, with each setting as `spell` writes it."""
         return "".join(spell(part) if isinstance(part, Setting) else str(part) for part in self.args)
+
+    @property
+    def owner(self) -> str:
+        """What refuses, if the message says it by an `Owner`."""
+        first = next(iter(self.args), None)
+        return first.removesuffix(": ") if isinstance(first, Owner) else ""
 
 
 class Failure(ChainruleError):
@@ -62,7 +75,6 @@ class DataError(ChainruleError, ValueError):
 class ConfigError(ChainruleError, ValueError):
     """A setting outside its allowed range, or settings that contradict each other."""
 
-    owner: str = ""
     settings: Mapping[str, Any] = {}
     rule: str = ""
     fix: str = ""
@@ -74,13 +86,13 @@ class ConfigError(ChainruleError, ValueError):
         >>> ConfigError.of("GPT", {"n_embd": 128, "n_head": 3}, "heads must divide the width")
         ConfigError('GPT: ', 'n_embd', ' is 128', ', ', 'n_head', ' 3', ' (heads must divide the width)')
         """
-        parts: list[str] = [f"{owner}: "]
+        parts: list[str] = [Owner(f"{owner}: ")]
         for name, value in settings.items():
             shown = _shown(value)
             first = len(parts) == 1
             parts += [*([] if first else [", "]), Setting(name), f" is {shown}" if first else f" {shown}"]
         error = cls(*parts, f" ({rule}: {fix})" if fix else f" ({rule})")
-        error.owner, error.settings, error.rule, error.fix = owner, dict(settings), rule, fix
+        error.settings, error.rule, error.fix = dict(settings), rule, fix
         return error
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.autograd.recording import Recording
 from chainrule.data import (
     Batches,
     DocumentBatches,
@@ -20,7 +21,7 @@ from chainrule.data import (
     SpecialIds,
 )
 from chainrule.data.batches.padded import IGNORE
-from chainrule.doctor import Code, Finding
+from chainrule.doctor import Code, Finding, preflight
 from chainrule.models import make
 from chainrule.text import CharTokenizer
 from chainrule.train import TrainConfig, Trainer
@@ -48,6 +49,27 @@ def test_a_sound_start() -> None:
     assert (trainer.step.optimizer.params.data == weights).all() and (
         trainer.step.optimizer.params.grad == grad
     ).all()
+
+
+def test_the_forecast_is_that_of_the_steps_that_will_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled steps are measured as replays; weights and the training that follows have the same bits."""
+    replays, replay = [], Recording.replay
+    monkeypatch.setattr(Recording, "replay", lambda self: replays.append(self) or replay(self))
+    monkeypatch.setattr(preflight, "LONG", 60.0)  # as on a fast machine
+    ends = []
+    for compiled, looked_at in ((True, True), (False, True), (True, False)):
+        trainer = trainer_of(compile=compiled)
+        weights = trainer.model.parameters().data
+        before = weights.tobytes()
+        if looked_at:
+            replays.clear()
+            trainer.examine()
+            assert (len(replays) == 4) == compiled  # one is compared, three are timed
+        assert weights.tobytes() == before
+        for _ in range(6):
+            trainer.update(1e-2)
+        ends.append(weights.tobytes())
+    assert ends[0] == ends[1] == ends[2] != before
 
 
 class Planted:

@@ -11,7 +11,7 @@ from chainrule.cli import main
 from chainrule.errors import ConfigError
 from chainrule.generate import Sampling
 from chainrule.serve.models import ModelPath, Models, Served, load_models
-from chainrule.text import BPETokenizer
+from chainrule.text import FORMATS, BPETokenizer, CharTokenizer
 from tests.generate.test_requests import model_of
 from tests.serve.conftest import char_model, writing_model
 
@@ -54,6 +54,11 @@ def test_an_answer_ends_where_the_format_ends_it() -> None:
     served = char_model()
     sampling = served.answering(Sampling(stop=("x",), stop_tokens=(3,)))
     assert sampling.stop == ("x",) and sampling.stop_tokens == (3, served.tokenizer.special_ids["<|end|>"])
+
+
+def test_a_model_of_few_characters_is_asked_in_lines() -> None:
+    names = Served("names", writing_model(5), CharTokenizer("abem\n"))
+    assert names.format is FORMATS["lines"] and names.answering(Sampling()).stop == ("\n",)
 
 
 def test_what_neither_writes_nor_embeds_is_refused() -> None:

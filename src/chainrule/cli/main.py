@@ -119,8 +119,8 @@ def _run(name: str, words: list[str]) -> None:
 
 def _answer_for(error: ChainruleError, name: str) -> None:
     """A command answers by its own name: options of sampling are those of `chat` too."""
-    owner, commands = getattr(error, "owner", ""), {word for each in COMMANDS for word in each.split()}
-    if owner in commands and owner not in name.split():
+    commands = {word for each in COMMANDS for word in each.split()}
+    if error.owner in commands and error.owner not in name.split():
         error.args = (f"{name}: ", *error.args[1:])
 
 

@@ -1,6 +1,6 @@
 """What can be known before the first step: whether the data teach what they should, what it will cost, where it starts.
 
-It reads a few batches and a bounded number of tokens, and computes one step that it forgets. The model, its
+It reads a few batches and a bounded number of tokens, and computes a step that it forgets. The model, its
 gradients and the random stream are as before.
 """
 
@@ -10,6 +10,7 @@ import math
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from chainrule import random
 from chainrule.autograd import no_grad, precision
+from chainrule.autograd.param import Parameters
 from chainrule.autograd.types import Array
 from chainrule.data import BatchSource, Encoded
 from chainrule.doctor import limits
@@ -26,9 +28,10 @@ from chainrule.doctor.rules import initial_loss
 from chainrule.doctor.settings import Settings
 from chainrule.inspect.probe import untouched
 from chainrule.machine import clock, memory, one_blas_thread, peak_memory
-from chainrule.models import Model
+from chainrule.models import Compiled, Model
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, row_count, take
+from chainrule.optim import clip_global_norm
 from chainrule.text import BPETokenizer, Tokenizer
 from chainrule.types import IGNORE
 
@@ -36,7 +39,8 @@ BATCHES = 8  # that are read
 TOKENS = 1 << 22  # that are counted at most
 BLOCKS = 64  # places of a long text from which they are taken
 SHOWN = 5  # labels or tokens that are named
-LONG = 0.5  # seconds: the first pass is slow, so a step is computed up to three times within this time
+LONG = 0.8  # seconds for trials of a step: the first pass is slow, and a compiled step is recorded and compared first
+TRIALS = {False: 3, True: 6}  # op by op, and compiled: the first three of these are no replays
 STOP = re.compile(r"end|eos|/s>", re.IGNORECASE)  # in the names of tokens that end a text
 
 
@@ -49,11 +53,12 @@ def examine(
     eval_batches: int = 0,
     steps: int = 0,
     fresh: bool = True,
+    compiled: bool = False,
 ) -> list[Finding]:
     """All that can be said before the next step, the ok findings included.
 
     An evaluation has `eval_batches` batches; `steps` have been made. Weights that are not `fresh` were trained: they
-    know something, and the vocabulary is theirs.
+    know something, and the vocabulary is theirs. The steps to come are `compiled`, or op by op.
     """
     first = [batches.batch(step) for step in range(BATCHES)]
     rows = tokens_of(batches)
@@ -66,7 +71,7 @@ def examine(
         found += _unused(tokenizer, own) if fresh else ()
     found.append(fits)
     if fits.level == "ok":
-        loss, seconds, needed = measure(model, Batch(*first[0]), config)
+        loss, seconds, needed = measure(model, Batch(*first[0]), config, compiled=compiled)
         if model.n_classes and fresh and not steps:
             found.append(initial_loss(loss, model.n_classes))
         found.append(_forecast(_plan(config, seconds, eval_batches, steps), needed))
@@ -182,21 +187,44 @@ def _unused(tokenizer: Tokenizer, rows: dict[str, Array]) -> Iterator[Finding]:
 # -- the first step ----------------------------------------------------------------------------------------------
 
 
-def measure(model: Model, batch: Batch, config: Settings) -> tuple[float, float, int]:
+def measure(
+    model: Model, batch: Batch, config: Settings, *, compiled: bool = False
+) -> tuple[float, float, int]:
     """Compute a step and forget it: the first part of its loss, its seconds, and the bytes of memory it needs."""
-    times: list[float] = []
-    with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):
+    gradient, block = Compiled(model).gradient if compiled else None, model.parameters()
+
+    def timed() -> tuple[float, float]:
+        began = time.perf_counter()
+        block.zero_grad()
         model.train()
-        while not times or (len(times) < 3 and sum(times) < LONG):
-            began = time.perf_counter()
-            with random.seeded(config.seed):
-                loss, _ = backward(model, batch, accumulate=config.accumulate)
-            times.append(time.perf_counter() - began)
+        with random.seeded(config.seed):
+            loss, _ = backward(model, batch, accumulate=config.accumulate, gradient=gradient)
+        clip_global_norm(block, config.clip)
+        return loss, time.perf_counter() - began
+
+    with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):
+        loss, first = timed()
+        times = [first]
+        while len(times) < TRIALS[compiled] and sum(times) < LONG:
+            with (
+                _negated(block) if len(times) > 1 else nullcontext()
+            ):  # a replay must be right on other weights
+                times.append(timed()[1])
         if len(model.counts(batch.inputs, batch.targets)) > 1:
             with no_grad():
                 loss = model.losses(batch.inputs, batch.targets)[0].item()
     # The optimizer's moments, of what learns, are not touched before the first step.
-    return loss, min(times), peak_memory() + 2 * model.parameters().grad.nbytes
+    return loss, min(times), peak_memory() + 2 * block.grad.nbytes
+
+
+@contextmanager
+def _negated(block: Parameters) -> Iterator[None]:
+    """Other weights for a moment; to negate is exact, so they are the same afterwards, without a copy."""
+    try:
+        np.negative(block.data, out=block.data)
+        yield
+    finally:
+        np.negative(block.data, out=block.data)
 
 
 def _forecast(plan: str, bytes: int) -> Finding:

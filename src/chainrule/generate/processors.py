@@ -25,7 +25,7 @@ import numpy.typing as npt
 from chainrule import native, ops
 from chainrule.errors import ChainruleError
 from chainrule.generate.engine.program import runs as native_runs
-from chainrule.generate.sampling import Sampling
+from chainrule.generate.sampling import SAMPLE, Sampling
 from chainrule.types import Ids
 
 Logits: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -71,9 +71,9 @@ def check(logits: Logits) -> None:
     """Something must be left to draw, and nothing may be infinitely good."""
     best = logits.max()  # NaN if there is one
     if best == -np.inf:
-        raise ChainruleError("sample: every token is ruled out (logit_bias forbids them all)")
+        raise ChainruleError(SAMPLE, "every token is ruled out (logit_bias forbids them all)")
     if not np.isfinite(best):
-        raise ChainruleError("sample: the model's logits are not finite (its training diverged)")
+        raise ChainruleError(SAMPLE, "the model's logits are not finite (its training diverged)")
 
 
 # -- scores that change -------------------------------------------------------------------------------------

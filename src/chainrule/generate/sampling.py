@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.calls import Fields
-from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.errors import ConfigError, DataError, Owner, Setting
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
     from chainrule.text import Conventions
 
+SAMPLE = Owner("sample: ")
 MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
 MOST_SHIFT = 1e6  # of a logit, far beyond those of any model
 MOST_SAMPLES = 1_000_000_000  # texts for a prompt, which are written one after the other
@@ -75,7 +76,7 @@ class Sampling(Fields):
         for token, bias in self.logit_bias.items():
             if not (abs(bias) <= MOST_SHIFT or bias == -math.inf):
                 rule = "must be from -1e6 to 1e6, or -inf"
-                raise ConfigError("sample: ", Setting("logit_bias"), f" of token {token} is {bias} ({rule})")
+                raise ConfigError(SAMPLE, Setting("logit_bias"), f" of token {token} is {bias} ({rule})")
         listed = isinstance(self.stop, tuple | list) and all(self.stop)
         check.require(listed, "stop", rule="must be a list of strings, none of them empty")
         check.seed()
@@ -86,7 +87,7 @@ class Sampling(Fields):
             for token in tokens:
                 if not (isinstance(token, int | np.integer) and 0 <= token < vocab_size):
                     rule = f"must be from 0 to {vocab_size - 1}"
-                    raise ConfigError("sample: ", Setting(name), f" has token {token} ({rule})")
+                    raise ConfigError(SAMPLE, Setting(name), f" has token {token} ({rule})")
 
 
 def with_defaults(sampling: Sampling, conventions: Conventions, given: Collection[str] = ()) -> Sampling:
@@ -101,11 +102,11 @@ def check_prompt(ids: Any, vocab_size: int) -> list[int]:
     array = np.asarray(ids)
     if array.ndim != 1 or array.size == 0:
         raise DataError(
-            f"sample: prompt of shape {array.shape} (must be (n,): one row of at least one token id)"
+            SAMPLE, f"prompt of shape {array.shape} (must be (n,): one row of at least one token id)"
         )
     if array.dtype.kind not in "iu":
-        raise DataError(f"sample: prompt of {array.dtype} (must be token ids, integers)")
+        raise DataError(SAMPLE, f"prompt of {array.dtype} (must be token ids, integers)")
     for token in (array.min(), array.max()):
         if not 0 <= token < vocab_size:
-            raise DataError(f"sample: token {token} in the prompt (must be from 0 to {vocab_size - 1})")
+            raise DataError(SAMPLE, f"token {token} in the prompt (must be from 0 to {vocab_size - 1})")
     return [int(token) for token in array]

@@ -24,6 +24,7 @@ from chainrule.errors import ConfigError, Setting, kind_of
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.decoder import Decoder
 from chainrule.generate.engine.weights import STORED
+from chainrule.generate.sampling import SAMPLE
 from chainrule.models import LanguageModel, NGram
 from chainrule.trace import NotStreamable
 
@@ -152,7 +153,7 @@ def check_fp32(model: Any, weights: str, cache: str = "fp32") -> None:
     for name, format in (("weights", "fp32" if weights == STORED else weights), ("cache", cache)):
         if format != "fp32":
             raise ConfigError(
-                *("sample: ", Setting(name), f" is {format}, the model is {kind_of(model)} "),
+                *(SAMPLE, Setting(name), f" is {format}, the model is {kind_of(model)} "),
                 "(must be fp32: other formats are for language models with a cache or a state)",
             )
 
@@ -178,5 +179,5 @@ def vocab_size(model: Any) -> int:
     if isinstance(model, NGram):
         return model.vocab_size
     if not isinstance(model, LanguageModel):
-        raise ConfigError(f"sample: got {type(model).__name__} (must be a language model)")
+        raise ConfigError(SAMPLE, f"got {type(model).__name__} (must be a language model)")
     return int(model.config.vocab_size)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from chainrule.errors import FormatError
 from chainrule.files import check_regular
-from chainrule.io.files import cannot_read
+from chainrule.io.files import CUT, cannot_read
 
 
 def map_file(path: Path) -> memoryview:
@@ -61,9 +61,7 @@ class Cursor:
     def take(self, size: int) -> memoryview:
         """The next `size` bytes."""
         if not 0 <= size <= self.rest:
-            raise FormatError(
-                f"{size} bytes at {self.at}, the file has {len(self.content)} (it is cut or damaged)"
-            )
+            raise FormatError(f"{size} bytes at {self.at}, the file has {len(self.content)} ({CUT})")
         self.at += size
         return self.content[self.at - size : self.at]
 
@@ -83,4 +81,4 @@ class Cursor:
         try:
             return bytes(self.take(size)).decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"text at byte {place} is not UTF-8 (the file is damaged)") from error
+            raise FormatError(f"text at byte {place} is not UTF-8 ({CUT})") from error

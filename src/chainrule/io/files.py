@@ -11,6 +11,8 @@ from typing import Any
 from chainrule.errors import ChainruleError, DataError, FileName, FormatError
 from chainrule.files import json_value, regular_bytes
 
+CUT = "the file is cut or damaged: get it again"
+
 
 def read_bytes(path: Path) -> bytes:
     """The content of a text file without its byte order mark; a DataError if it cannot be read."""

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from chainrule.errors import FormatError
+from chainrule.io.files import CUT
 
 VARINT, EIGHT, BYTES, FOUR = 0, 1, 2, 5
 LONGEST_VARINT = 10  # bytes
@@ -29,7 +30,7 @@ def fields(content: memoryview) -> Iterator[tuple[int, Value]]:
             continue
         size, at = _varint(content, at) if kind == BYTES else ({EIGHT: 8, FOUR: 4}[kind], at)
         if size > len(content) - at:
-            raise FormatError(f"{size} bytes at {at} of {len(content)} (the file is cut or damaged)")
+            raise FormatError(f"{size} bytes at {at} of {len(content)} ({CUT})")
         yield number, content[at : at + size]
         at += size
 
@@ -43,7 +44,7 @@ class Message:
     def integer(self, number: int, default: int) -> int:
         value = self.values.get(number, default)
         if not isinstance(value, int):
-            raise FormatError(f"field {number} is not an integer (the file is damaged)")
+            raise FormatError(f"field {number} is not an integer ({CUT})")
         return value - (1 << 64) if value >> 63 else value
 
     def flag(self, number: int, default: bool) -> bool:
@@ -56,7 +57,7 @@ class Message:
         try:
             return self.bytes(number).decode()
         except UnicodeDecodeError:
-            raise FormatError(f"field {number} is not UTF-8 (the file is damaged)") from None
+            raise FormatError(f"field {number} is not UTF-8 ({CUT})") from None
 
     def float(self, number: int) -> float:
         value = self.bytes(number)
@@ -72,10 +73,10 @@ def _varint(content: memoryview, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return value & (1 << 64) - 1, at + place + 1
-    raise FormatError(f"no integer at byte {at} (the file is cut or damaged)")
+    raise FormatError(f"no integer at byte {at} ({CUT})")
 
 
 def _bytes(value: Value) -> memoryview:
     if isinstance(value, int):
-        raise FormatError("an integer where bytes are expected (the file is damaged)")
+        raise FormatError(f"an integer where bytes are expected ({CUT})")
     return value

@@ -17,7 +17,7 @@ import numpy as np
 from chainrule.errors import FormatError
 from chainrule.files import json_value
 from chainrule.io.binary import map_file, widen_bf16
-from chainrule.io.files import naming
+from chainrule.io.files import CUT, naming
 from chainrule.io.lazy import Arrays as Arrays
 from chainrule.io.lazy import Lazy, Matrix
 
@@ -119,7 +119,7 @@ def _array(name: str, entry: Any, data: memoryview) -> tuple[Matrix, tuple[int, 
     kind = np.dtype(DTYPES[dtype])
     if not start <= stop <= len(data) or stop - start != math.prod(shape) * kind.itemsize:
         raise FormatError(
-            f"{name!r} of shape {shape} ({dtype}) in bytes {start} to {stop} of {len(data)} (does not fit)"
+            f"{name!r} of shape {shape} ({dtype}) in bytes {start} to {stop} of {len(data)} (does not fit: {CUT})"
         )
     array = np.frombuffer(data[start:stop], kind).reshape(shape)
     found: Any = Lazy(array.shape, lambda: widen_bf16(array)) if dtype == "BF16" else array

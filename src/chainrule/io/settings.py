@@ -8,8 +8,9 @@ from typing import Any
 
 from chainrule.errors import FormatError
 
-Fields = Mapping[str, tuple[str, bool | int | float]]
-"""Fields of a config of ours that a file has as they are: its name of each, and what counts if it is left out."""
+Fields = Mapping[str, tuple[str, bool | int | float | type]]
+"""Fields of a config of ours that a file has as they are: its name of each, and what counts if it is left out, or the
+type of what must be there."""
 
 
 class Settings:
@@ -55,7 +56,12 @@ class Settings:
     def fields(self, table: Fields) -> dict[str, Any]:
         """Our fields; the type of a default is that of the value. `written` is the way back."""
         readers: dict[type, Any] = {bool: self.flag, int: self.integer, float: self.number}
-        return {ours: readers[type(usual)](theirs, default=usual) for ours, (theirs, usual) in table.items()}
+        return {
+            ours: readers[usual](theirs)
+            if isinstance(usual, type)
+            else readers[type(usual)](theirs, default=usual)
+            for ours, (theirs, usual) in table.items()
+        }
 
     def section(self, name: str) -> Settings:
         """Nested settings; empty if missing."""

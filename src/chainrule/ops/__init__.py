@@ -37,7 +37,8 @@ from chainrule.ops.arrays.rearrange import (
 from chainrule.ops.arrays.reduce import cumsum, logsumexp, max, mean, min, norm, prod, sum
 from chainrule.ops.arrays.shape import broadcast_to, cast, concat, reshape, transpose, where
 from chainrule.ops.arrays.statistics import outer, rsqrt, std, var
-from chainrule.ops.losses.cross_entropy import cross_entropy, smooth_labels
+from chainrule.ops.losses._targets import smooth_labels
+from chainrule.ops.losses.cross_entropy import cross_entropy
 from chainrule.ops.losses.distances import huber, l2_to_reference, mae, mse
 from chainrule.ops.losses.likelihood import (
     binary_cross_entropy,

@@ -17,7 +17,7 @@ Data: TypeAlias = Array | np.generic | float | list[Any] | tuple[Any, ...]
 Operand: TypeAlias = Tensor | Data
 
 from chainrule.ops.arrays.indexing import one_hot as one_hot
-from chainrule.ops.losses.cross_entropy import smooth_labels as smooth_labels
+from chainrule.ops.losses._targets import smooth_labels as smooth_labels
 from chainrule.ops.neural.attention import attention_weights as attention_weights
 from chainrule.ops.neural.attention import causal_mask as causal_mask
 from chainrule.ops.neural.batchnorm import fold_batchnorm as fold_batchnorm

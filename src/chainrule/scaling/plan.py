@@ -154,13 +154,14 @@ class Plan:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """A plan from the file that `chainrule scale plan --out` wrote"""
+        rule = "must be the --out of chainrule scale plan"
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             return cls(PlanConfig(**found["config"]), [Planned(**model) for model in found["models"]])
         except OSError as error:
-            raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+            raise DataError(f"{path}: cannot be read ({error.strerror}; {rule})") from error
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise DataError(f"{path}: is not a plan (must be the --out of chainrule scale plan)") from error
+            raise DataError(f"{path}: is not a plan ({rule})") from error
 
 
 def shape(params: float, config: PlanConfig) -> dict[str, int]:

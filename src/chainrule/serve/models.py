@@ -24,11 +24,12 @@ from chainrule.serve.batching.drafts import Drafter, DraftModel, NgramLookup
 from chainrule.serve.constraints.tokens import TokenTree
 from chainrule.serve.memory import Memory, memory_of, shares
 from chainrule.text import Tokenizer
-from chainrule.text.chat.formats import FORMATS, Renderer
+from chainrule.text.chat.formats import FORMATS, Renderer, unreadable
 from chainrule.text.chat.roles import own_format
 from chainrule.types import Ids
 
 # A model without a template sees a play with two speakers, as in `chainrule chat`; the space is the model's to write.
+# A model of few characters, such as one of names, sees lines.
 PLAY = replace(FORMATS["plain"], assistant="Assistant: {content}\n")
 LOOKUP = "ngram"
 
@@ -121,7 +122,9 @@ class Served:
     @cached_property
     def format(self) -> Renderer:
         """How its conversations are written."""
-        return own_format(self.tokenizer) if self.tokenizer.conventions.chat_template is not None else PLAY
+        if self.tokenizer.conventions.chat_template is not None:
+            return own_format(self.tokenizer)
+        return FORMATS["lines"] if unreadable(self.tokenizer, PLAY) else PLAY
 
     @cached_property
     def _ends(self) -> Sampling:

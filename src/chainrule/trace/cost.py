@@ -152,10 +152,10 @@ def cached_numbers(graph: Graph, past: int = 0) -> int:
     return found
 
 
-def matrix_numbers(graph: Graph) -> int:
+def matrices(graph: Graph) -> list[Param]:
     """Parameters that a weight format may hold in fewer bits: matrices of matmuls and tables of tokens."""
 
     def packed(node: Node) -> bool:
         return node.op.name in PRODUCTS or isinstance(node.constants.get("ids"), Given)
 
-    return sum(param.size for param, node, _ in graph.parameters() if param.ndim == 2 and packed(node))
+    return [param for param, node, _ in graph.parameters() if param.ndim == 2 and packed(node)]

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from chainrule.autograd import Param
+from chainrule.autograd.stored import StoredParam
 from chainrule.autograd.types import Work
 from chainrule.errors import ConfigError
 from chainrule.random import seeded
@@ -26,7 +28,7 @@ from chainrule.trace.cost import (
     for_a_moment,
     kept,
     kept_recomputing,
-    matrix_numbers,
+    matrices,
     work,
 )
 from chainrule.trace.graph import Graph, Value, trace
@@ -35,7 +37,7 @@ from chainrule.types import WeightFormat
 MASKED_FRACTION = 0.15  # of the words, in the training of BERT
 MOMENTS = 2  # numbers that AdamW keeps per parameter
 # Per weight of a matrix, as in generate/engine/weights.py
-BITS: dict[WeightFormat, float] = {
+BITS = {
     "fp32": 32.0,
     "bf16": 16.0,
     "fp16": 16.0,
@@ -44,7 +46,13 @@ BITS: dict[WeightFormat, float] = {
     "q8_0": 8.5,
     "q4_0": 4.5,
     "q4_1": 5.0,
+    "q5_0": 5.5,
+    "q5_1": 6.0,
+    "q4_k": 4.5,
+    "q5_k": 5.5,
+    "q6_k": 6.5625,
 }
+STORED = "stored"
 
 
 @dataclass(frozen=True)
@@ -160,13 +168,25 @@ def step_memory(model: Model, batch: Batch, *, recompute: bool = False) -> int:
     return sum(_between_steps(model).values()) + activations + for_a_moment(graph)
 
 
-def running_memory(model: Model, batch: Batch, weights: WeightFormat = "fp32") -> dict[str, int]:
+def running_memory(
+    model: Model, batch: Batch, weights: WeightFormat | Literal["stored"] = "fp32"
+) -> dict[str, int]:
     """Bytes of a model that generates: its weights in a format of `generate.Decoder`, and keys and values so far."""
     graph = step_graph(model, batch)
-    packed = matrix_numbers(graph)
-    rest = model.count() - packed  # vectors and learned positions stay in float32
+    packed = matrices(graph)
+    rest = model.count() - sum(
+        param.size for param in packed
+    )  # vectors and learned positions stay in float32
+    bits = sum(param.size * BITS[_format(param, weights)] for param in packed)
     cached = cached_numbers(graph, batch.past)
-    return {"weights": round(packed * BITS[weights] / 8) + FLOAT * rest, "cache": FLOAT * cached}
+    return {"weights": round(bits / 8) + FLOAT * rest, "cache": FLOAT * cached}
+
+
+def _format(param: Param, weights: str) -> str:
+    """The format of a matrix: that of all, or the one in which its file has it."""
+    if weights != STORED:
+        return weights
+    return (param.stored_format if isinstance(param, StoredParam) else None) or "fp32"
 
 
 def lora(model: Model, rank: int) -> int:

@@ -255,8 +255,13 @@ class Trainer:
 
     def examine(self, *, fresh: bool = True) -> list[Finding]:
         """What the doctor finds before the next step; weights that are not `fresh` were trained."""
-        sizes = {"eval_batches": len(self.eval_batches), "steps": self.steps}
-        return examine(self.model, self.batches, self.config, self.tokenizer, **sizes, fresh=fresh)
+        return examine(
+            *(self.model, self.batches, self.config, self.tokenizer),
+            eval_batches=len(self.eval_batches),
+            steps=self.steps,
+            fresh=fresh,
+            compiled=self.gradient.share.compiled is not None,
+        )
 
     def look(self, lr: float) -> dict[str, Any] | None:
         """What happens inside the model on the next batch; None if it is not time for it."""

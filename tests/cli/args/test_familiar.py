@@ -78,6 +78,7 @@ def test_an_entry_of_flags_is_offered_only_where_the_command_has_one() -> None:
         ("train gpt book.txt --vocab-size 4000", "(use --tokenizer bpe:4000, or the path of a tokenizer)"),
         ("train --model gpt book.txt", "the family comes first, as in chainrule train gpt DATA"),
         ("sample --model run", "it is given by its place: RUN, without a name before it"),
+        ("tokenize train book.txt --size 4000", "--size: unknown option (use --vocab-size)"),
         ("sample run -n 20", "(use --max-new-tokens)"),
         ("sample run --num_beams 4", "(use --beam)"),
         ("finetune run book.txt", "'finetune': no such command (use: chainrule tune BASE DATA)"),

@@ -17,7 +17,7 @@ from chainrule.generate import complete
 from chainrule.generate.sampling import Sampling
 from chainrule.io import save_pretrained
 from chainrule.runs import load_language_model
-from chainrule.text import BPETokenizer, Conventions, chat_ids
+from chainrule.text import BPETokenizer, CharTokenizer, Conventions, chat_ids
 from tests.cli.commands.test_sample import SIZE, TEXT
 
 Talk = Callable[..., str]
@@ -81,9 +81,10 @@ def test_the_context_is_kept(run_folder: Path) -> None:
     ("flags", "message"),
     [
         (["--user", ""], "user is ''"),
-        (["--assistant", "☃"], "unknown character"),
+        (["--assistant", "☃"], "does not know '☃' of the format plain (choose --format lines: each turn is"),
+        (["--logit-bias", "999", "1"], "error: chat: --logit-bias has token 999 (must be from 0 to "),
         (["--user", "A", "--format", "chatml"], "--user is given with the format chatml (leave it out"),
-        (["--format", "vicuna"], "--format: got 'vicuna' (must be one of chatml, gemma, llama2"),
+        (["--format", "vicuna"], "--format: got 'vicuna' (must be one of chatml, gemma, lines, llama2"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -99,6 +100,35 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     out, err = capsys.readouterr()
     assert stop.value.code == 2 and out == "" and err.count("\n") == 1
     return err
+
+
+def characters(folder: Path, known: str) -> Path:
+    """A model of these characters alone."""
+    tokenizer = CharTokenizer(known)
+    cr.seed(3)
+    sizes = {"n_layer": 1, "n_head": 1, "n_embd": 8, "block_size": 16, "vocab_size": tokenizer.vocab_size}
+    save_pretrained(cr.models.GPT(cr.models.GPTConfig(**sizes)), tokenizer, folder)
+    return folder
+
+
+def test_a_model_that_cannot_read_names_of_speakers_sees_lines(
+    tmp_path: Path, talk: Talk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = characters(tmp_path / "names", "abem\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("em\nab\n"))
+    five = ["--max-new-tokens", "5", "--logit-bias", "4", "-99"]  # letters, no line end
+    main(["chat", str(names), "--temperature", "0", *five])
+    out, err = capsys.readouterr()
+    assert err.count("note: the model does not know 'U', 's', 'r', ':'") == 1 and err.count("\n") == 1
+    assert out == talk(names, "em\nab\n", "--format", "lines", *five) and len(out) == 2 * 6
+    conversation = Conversation(Command(names, format="lines"), *load_language_model(names))
+    first = "".join(conversation.answer("em"))
+    assert conversation.text == f"em\n{first}\n" and "\n" not in first
+    for flags in (["--format", "plain"], ["--user", "a"]):
+        err = refused(["chat", str(names), *flags], capsys)
+        assert "of the format plain (choose --format lines: each turn is a line)" in err
+    err = refused(["chat", str(characters(tmp_path / "letters", "abc"))], capsys)
+    assert "train on text with these characters and line ends, or use `chainrule sample`" in err
 
 
 # -- the model's own template -------------------------------------------------------------------------------

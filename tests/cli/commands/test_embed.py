@@ -175,7 +175,9 @@ def test_an_embedder_learns_from_pairs(
 def test_a_head_is_trained_on_a_body(
     family: str, body: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = "docstrings" if family == "bert-classifier" else "pydoc"
+    labeled = tmp_path / "labeled.csv"
+    labeled.write_text("text,label\n" + "".join(f"good day {i},yes\nbad night {i},no\n" for i in range(20)))
+    data = str(labeled) if family == "bert-classifier" else "pydoc"
     options = ["--init", str(body), "--max-steps", "2", "--batch-size", "4", "--out", str(tmp_path / "run")]
     main(["train", family, data, *options])
     trained, _ = cr.load(tmp_path / "run")

@@ -130,3 +130,6 @@ def test_formats_that_are_not_there_are_refused() -> None:
         Decoder(model_of("gpt"), cache="int8")
     with pytest.raises(ConfigError, match=r"cache is int8, the model is .*must be fp32"):
         session(cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4), cache="int8")
+    with pytest.raises(ConfigError) as refused:
+        Decoder(make("lstm", vocab_size=65), cache="bf16")
+    assert refused.value.spelled(lambda name: f"--{name}").startswith("--cache is bf16")

@@ -9,7 +9,7 @@ import pytest
 from chainrule.cli.commands.chat import Format
 from chainrule.errors import DataError
 from chainrule.text import FORMATS, BPETokenizer, CharTokenizer, ChatFormat, chat_ids
-from chainrule.text.chat.formats import answer_end, plain
+from chainrule.text.chat.formats import answer_end, plain, unreadable
 
 TALK = [
     {"role": "system", "content": "Be brief."},
@@ -68,8 +68,16 @@ def test_where_an_answer_ends() -> None:
     assert answer_end(tokenizer, FORMATS["zephyr"]) == 257 == answer_end(tokenizer, FORMATS["llama2"])
     assert answer_end(CharTokenizer("ab"), FORMATS["chatml"]) == "<|im_end|>"  # no such token: as text
     assert answer_end(tokenizer, plain("ROMEO", "JULIET")) == "\nROMEO:"
+    assert answer_end(tokenizer, FORMATS["lines"]) == "\n"
     joined = ChatFormat(user="{content}", assistant="{content}", answer="", system="")
     assert answer_end(tokenizer, joined) is None
+
+
+def test_characters_that_a_model_does_not_know() -> None:
+    names = CharTokenizer.train("emma\n", special_tokens=["<|user|>", "<|assistant|>"])
+    assert unreadable(names, plain("a", "e")) == [":", " "] and unreadable(names, FORMATS["lines"]) == []
+    assert unreadable(names, FORMATS["roles"]) == [" ", "<", "|", "n", "d", ">"]  # <|end|> is no token here
+    assert unreadable(BPETokenizer.train("", 256), FORMATS["chatml"]) == []
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_what_a_template_may_not_do_is_refused_in_one_line(name: str) -> None:
         rendered(source)
     said = str(error.value)
     assert said.endswith(
-        "(choose a format instead: format plain, chatml, llama2, llama3, zephyr, gemma, roles)"
+        "(choose a format instead: format plain, chatml, llama2, llama3, zephyr, gemma, roles, lines)"
     )
     assert said.isprintable() and len(said) < 400
 

@@ -7,14 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-CPU = "everything runs on the CPU; CHAINRULE_THREADS=2 before the command sets the number of threads"
-RANKS = "several processes train together with: mpiexec -n 4 chainrule train ... (docs/guide/cluster.md)"
-TUNED = "small parts of a model learn with chainrule tune BASE DATA --method lora, adapter, prefix or prompt"
-QUIET = (
+
+class Advice(str):
+    """What to do where no flag serves, in words."""
+
+    __slots__ = ()
+
+
+CPU = Advice("everything runs on the CPU; CHAINRULE_THREADS=2 before the command sets the number of threads")
+RANKS = Advice(
+    "several processes train together with: mpiexec -n 4 chainrule train ... (docs/guide/cluster.md)"
+)
+TUNED = Advice(
+    "small parts of a model learn with chainrule tune BASE DATA --method lora, adapter, prefix or prompt"
+)
+QUIET = Advice(
     "there is nothing to set: results go to standard output, notes to standard error; --json is for programs"
 )
-HELD_OUT = "a part of the data is held out by itself; chainrule data build --validation 0.1 says how much"
-PLACE = "it is given by its place"
+HELD_OUT = Advice(
+    "a part of the data is held out by itself; chainrule data build --validation 0.1 says how much"
+)
+PLACE = Advice("it is given by its place")
 
 # Words that are no command, by what to do.
 COMMANDS = {
@@ -63,9 +76,9 @@ COMMANDS = {
     "use: chainrule --version": ("version", "-v"),
 }  # fmt: skip
 
-# Flags, without their dashes, by our flags in order of preference (the first that the command has counts), or by a
-# sentence, which has spaces, where there is none.
-OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
+# Flags, without their dashes, by our flags in order of preference (the first that the command has counts), or by
+# advice where there is none.
+OPTIONS: dict[tuple[str, ...] | Advice, tuple[str, ...]] = {
     ("--lr",): ("learning-rate", "learningrate", "alpha", "eta", "max-lr", "base-lr", "step-size"),
     ("--epochs", "--max-steps", "--steps"): (
         "epochs", "epoch", "num-epochs", "n-epochs", "num-train-epochs", "max-epochs", "e", "steps", "iters",
@@ -88,8 +101,9 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     ("--n-head",): ("heads", "num-heads", "n-heads", "num-attention-heads", "nhead", "nheads", "attention-heads"),
     ("--n-embd", "--dim", "--n-hidden"): (
         "hidden", "hidden-size", "hidden-dim", "d-model", "dim", "width", "embed-dim", "embedding-dim", "emb-dim",
-        "n-embed", "model-dim", "channels", "embed-size", "vector-size", "size",
+        "n-embed", "model-dim", "channels", "embed-size", "vector-size",
     ),
+    ("--n-embd", "--dim", "--n-hidden", "--vocab-size"): ("size",),
     ("--n-hidden",): ("ffn-dim", "intermediate-size", "d-ff", "ffn", "mlp-dim", "dim-feedforward", "feedforward"),
     ("--block-size",): (
         "context", "ctx", "ctx-size", "n-ctx", "context-length", "context-size", "seq-len", "seq-length", "max-seq-len",
@@ -163,27 +177,29 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
         "data", "dataset", "train-file", "train-data", "input", "i", "model", "m", "checkpoint", "ckpt", "model-path",
         "data-path", "data-dir", "dataset-name", "corpus", "source", "folder", "dir", "path", "model-dir", "train-path",
     ),
-    "runs are written to --out with a log; chainrule runs report RUN draws them, nothing is sent anywhere": (
+    Advice("runs are written to --out with a log; chainrule runs report RUN draws them, nothing is sent anywhere"): (
         "wandb", "tensorboard", "report-to", "wandb-project", "wandb-log", "logger", "mlflow", "push-to-hub", "hub",
     ),
     QUIET: ("verbose", "v", "verbosity", "quiet", "q", "debug", "silent", "log-level", "d", "progress", "no-color"),
-    "nothing is overwritten: give another --out, or remove what is there": (
+    Advice("nothing is overwritten: give another --out, or remove what is there"): (
         "force", "overwrite", "overwrite-output-dir", "y", "yes", "exist-ok",
     ),
-    "the optimizer is AdamW; others are in Python: cr.optim": (
+    Advice("the optimizer is AdamW; others are in Python: cr.optim"): (
         "optim", "optimizer", "optimiser", "adam", "adamw", "sgd", "momentum", "muon", "lion",
     ),
-    "--beta2 is an option, the first is 0.9": ("beta1", "betas", "adam-beta1"),
+    Advice("--beta2 is an option, the first is 0.9"): ("beta1", "betas", "adam-beta1"),
     ("--validation", HELD_OUT): (
         "val-split", "validation-split", "test-size", "val-file", "validation-file", "eval-file", "eval-data",
         "val-data", "valid", "val", "eval-dataset", "test-file", "split", "valid-data",
     ),
     ("--rank", TUNED): ("lora-r", "rank", "lora-rank"),
     TUNED: ("lora", "peft", "adapter", "qlora", "use-peft"),
-    "nothing is fetched and no code of a model is run": ("trust-remote-code", "hf-token", "revision", "cache-dir"),
-    "text is printed as it is written": ("stream", "streaming"),
-    "see chainrule serve MODEL --port 8000": ("port", "host", "server", "listen"),
-    "chainrule COMMAND --help lists all options": ("h", "help-all", "usage"),
+    Advice("nothing is fetched and no code of a model is run"): (
+        "trust-remote-code", "hf-token", "revision", "cache-dir",
+    ),
+    Advice("text is printed as it is written"): ("stream", "streaming"),
+    Advice("see chainrule serve MODEL --port 8000"): ("port", "host", "server", "listen"),
+    Advice("chainrule COMMAND --help lists all options"): ("h", "help-all", "usage"),
 }  # fmt: skip
 
 
@@ -198,9 +214,9 @@ def option_hint(flag: str, known: Collection[str]) -> str:
     for ours, names in OPTIONS.items():
         if name not in names:
             continue
-        for each in (ours,) if isinstance(ours, str) else ours:
-            if " " in each:
-                return _placed(name, known) if each == PLACE else each
+        for each in (ours,) if isinstance(ours, Advice) else ours:
+            if isinstance(each, Advice):
+                return _placed(name, known) if each is PLACE else each
             if each in known:
                 return f"use {each}{_remark(name, each)}"
     return ""

@@ -32,7 +32,9 @@ def read_input(source: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         what = "standard input" if source == "-" else source
-        raise DataError(f"{what}: line {line} is not UTF-8, byte 0x{content[error.start]:02x}") from error
+        raise DataError(
+            f"{what}: line {line} is not UTF-8, byte 0x{content[error.start]:02x} (must be text in UTF-8)"
+        ) from error
 
 
 def find_tokenizer(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chainrule.types import Ids
 
 HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C ends an answer"
-Format = Literal["plain", "chatml", "llama2", "llama3", "zephyr", "gemma", "roles"]
+Format = Literal["plain", "chatml", "llama2", "llama3", "zephyr", "gemma", "roles", "lines"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Command:
 
     A model with a chat template is asked in its own way and answers up to its end token (with the extra `chat`). Any
     other model sees a play with two speakers, "User: ...", "Assistant: ...", and its turn ends where yours would begin:
-    so it can answer, in the way of its texts; after Shakespeare, try --user ROMEO --assistant JULIET.
+    so it can answer, in the way of its texts; after Shakespeare, try --user ROMEO --assistant JULIET. A model that does
+    not know these characters sees each turn as a line.
 
     Without a terminal the questions come from standard input, one per line, and the answers go to standard output.
 
@@ -45,7 +46,8 @@ class Command:
     run_folder: Annotated[Path, Argument("MODEL")]
     """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
     format: Format | None = None
-    """How the conversation is written. Default: the chat template of the model, or plain if it has none."""
+    """How the conversation is written. Default: the chat template of the model, or plain if it has none, or lines if
+    it cannot read that."""
     user: str = "User"
     """Your name in a plain conversation."""
     assistant: str = "Assistant"
@@ -73,7 +75,7 @@ class Command:
         asks = sys.stdin.isatty()
         if asks:
             print(HELP)
-        label = f"{self.assistant}:" if talk.plain else f"{self.assistant}: " if asks else ""
+        label = f"{self.assistant}:" if talk.name == "plain" else f"{self.assistant}: " if asks else ""
         failed = 0
         for message in messages(f"{self.user}: "):
             if message == "/reset":
@@ -116,8 +118,8 @@ class Conversation:
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size(model)
         self.context = None if model.any_length else model.context
-        self.format = chosen_format(options, tokenizer)
-        self.plain = is_plain(options, tokenizer)
+        self.name, self.format = chosen_format(options, tokenizer)
+        self.plain = self.name in ("plain", "lines")
         sampling = model_sampling(options.sampling, tokenizer, options.given)
         self.sampling = stopping(sampling, tokenizer, self.format)
         self.reset()
@@ -182,26 +184,31 @@ class Conversation:
             del self.messages[first : first + 2]
 
 
-def is_plain(options: Command, tokenizer: cr.text.Tokenizer) -> bool:
-    """A play with two speakers: it is asked for, or the model has no template of its own."""
-    has_template = tokenizer.conventions.chat_template is not None
-    return options.format == "plain" or (options.format is None and not has_template)
-
-
-def chosen_format(options: Command, tokenizer: cr.text.Tokenizer) -> Renderer:
-    """The format that was asked for, or the model's own, or a play with two speakers."""
-    from chainrule.text.chat.formats import FORMATS, plain
+def chosen_format(options: Command, tokenizer: cr.text.Tokenizer) -> tuple[Format | None, Renderer]:
+    """The format that was asked for, the model's own (without a name), or the play or the lines that it can read."""
+    from chainrule.text.chat.formats import FORMATS, plain, unreadable
     from chainrule.text.chat.roles import own_format
 
-    if is_plain(options, tokenizer):
-        return plain(options.user, options.assistant)
-    for name in sorted({"user", "assistant"} & options.given):
-        has = f"with the format {options.format}" if options.format else "for a model with a chat template"
+    names = sorted({"user", "assistant"} & options.given)
+    has_template = tokenizer.conventions.chat_template is not None
+    name: Format | None = options.format or (None if has_template else "plain")
+    if names and name != "plain":
+        has = f"with the format {name}" if name else "for a model with a chat template"
         fix = (" (leave it out, or choose ", Setting("format"), " plain)")
-        raise ConfigError("chat: ", Setting(name), f" is given {has}", *fix)
-    if options.format:
-        return FORMATS[options.format]
-    return own_format(tokenizer)
+        raise ConfigError("chat: ", Setting(names[0]), f" is given {has}", *fix)
+    if name is None:
+        return None, own_format(tokenizer)
+    format = plain(options.user, options.assistant) if name == "plain" else FORMATS[name]
+    if unknown := unreadable(tokenizer, format):
+        said = f"the model does not know {', '.join(map(repr, unknown))} of the format {name}"
+        if unreadable(tokenizer, FORMATS["lines"]):
+            rule = "train on text with these characters and line ends, or use `chainrule sample`"
+            raise ConfigError(f"chat: {said} ({rule})")
+        if options.format or names:
+            raise ConfigError(f"chat: {said} (choose ", Setting("format"), " lines: each turn is a line)")
+        print(f"note: {said}: each turn is a line (--format lines)", file=sys.stderr)
+        return "lines", FORMATS["lines"]
+    return name, format
 
 
 def messages(prompt: str) -> Iterator[str]:

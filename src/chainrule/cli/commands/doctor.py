@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shlex
 import sys
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +17,7 @@ from chainrule.cli.args.options import Argument, Reporting, Without
 from chainrule.cli.args.unused import refuse
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
-from chainrule.cli.render.show import size, steps
+from chainrule.cli.render.show import command_line, size, steps
 from chainrule.cli.render.tables import show
 from chainrule.columns import Columns
 from chainrule.validate import Check
@@ -93,7 +92,7 @@ def of_run(folder: Path) -> tuple[str, list[cr.doctor.Finding]]:
     run = cr.runs.Run.resume(folder)
     findings = [*of_log(folder, run), *of_losses(run), of_weights(run.model)]
     about = f"{size(run.model)}, {run.task.amount()}, after {steps(run.trainer.steps)}"
-    return f"{about}; for its inside: chainrule diagnose {shlex.quote(str(folder))}", findings
+    return f"{about}; for its inside: {command_line('diagnose', folder)}", findings
 
 
 def report() -> dict[str, str]:

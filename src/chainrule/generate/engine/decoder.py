@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import native
-from chainrule.errors import CacheFull, ConfigError, DataError, ShapeError
+from chainrule.errors import CacheFull, ConfigError, DataError, Setting, ShapeError
 from chainrule.generate.engine.plan import Plan
 from chainrule.generate.engine.program import UNLIMITED
 from chainrule.generate.engine.weights import Floats, check_cache
@@ -83,7 +83,7 @@ class Decoder:
         self._engine = plan.open(batch, cache_memory, cache)
         if (page := self.pages).free == 0:
             least = f"must be at least a page of {page.positions} tokens, {page.bytes:,}"
-            raise ConfigError(f"Decoder: cache_memory is {cache_memory:,} bytes ({least})")
+            raise ConfigError(Setting("cache_memory"), f" is {cache_memory:,} bytes ({least})")
         self.most_tokens = self.context
         """Tokens of one sequence at most: the context, or fewer if `cache_memory` holds fewer."""
         if page.free is not None:

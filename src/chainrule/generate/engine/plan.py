@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
 from chainrule.generate.engine.weights import (
     Floats,
@@ -111,13 +111,13 @@ class Plan:
         check_cache(cache)
         if cache != "fp32" and (self.recurrent or not self.compiled):
             why = "a recurrent model has no cache" if self.recurrent else "NumPy runs this model"
-            raise ConfigError(f"Decoder: cache is {cache} (must be fp32: {why})")
+            raise ConfigError(Setting("cache"), f" is {cache} (must be fp32: {why})")
         if self.compiled and self._compiler is not None:
             engine: Engine = self._compiler.open(sequences, cache_memory or 0, cache)
             return engine
         if cache_memory is not None and self.context < UNLIMITED:
             rule = "must be left out: only the C++ extension limits a cache, and NumPy runs this model"
-            raise ConfigError(f"Decoder: cache_memory is {cache_memory:,} bytes ({rule})")
+            raise ConfigError(Setting("cache_memory"), f" is {cache_memory:,} bytes ({rule})")
         self._interpreter = self._interpreter or self._interpreted()
         return self._interpreter.fresh()
 

@@ -20,6 +20,7 @@ import numpy as np
 from chainrule.errors import FormatError
 from chainrule.files import new_file
 from chainrule.io.binary import Cursor, map_file
+from chainrule.io.files import CUT
 from chainrule.io.gguf.blocks import FORMATS, REFUSED, Format
 from chainrule.io.lazy import Lazy, Matrix
 
@@ -118,7 +119,7 @@ def write(path: Path, metadata: Mapping[str, Any], arrays: Mapping[str, tuple[Fo
 def _check_count(cursor: Cursor, count: int, least: int, what: str) -> None:
     """Refuse a count that the rest of the file cannot hold."""
     if count * least > cursor.rest:
-        raise FormatError(f"{count} {what} in {cursor.rest} bytes (the file is cut or damaged)")
+        raise FormatError(f"{count} {what} in {cursor.rest} bytes ({CUT})")
 
 
 def _name(cursor: Cursor, known: Mapping[str, Any]) -> str:
@@ -171,7 +172,7 @@ def _tensors(cursor: Cursor, count: int, alignment: Any) -> dict[str, Stored]:
         size = format.bytes_of(name, shape)
         if offset % alignment or not end <= offset <= offset + size <= len(data):
             raise FormatError(
-                f"{name!r} of shape {shape} ({format.name}) at {offset} of {len(data)} bytes (does not fit)"
+                f"{name!r} of shape {shape} ({format.name}) at {offset} of {len(data)} bytes (does not fit: {CUT})"
             )
         found[name] = Stored(format, shape, data[offset : offset + size])
         end = offset + size

@@ -12,7 +12,7 @@ from chainrule.io.gguf.file import Stored
 from chainrule.io.gguf.names import from_gguf, to_gguf, vocab_size
 from chainrule.io.hf.gpt2 import ACTIVATIONS, WRITTEN, with_biases
 from chainrule.io.lazy import Arrays
-from chainrule.io.settings import Settings
+from chainrule.io.settings import Fields, Settings, written
 from chainrule.models import GPT, GPTConfig, NeoXConfig
 
 KINDS = ("gpt2",)
@@ -34,32 +34,37 @@ NAMES = {
 
 def read_config(kind: str, settings: Settings, tensors: dict[str, Stored]) -> GPTConfig:
     """Our config from the settings and tensors of a file."""
-    width = settings.integer("gpt2.embedding_length")
-    inside = settings.integer("gpt2.feed_forward_length", default=4 * width)
+    inside = 4 * settings.integer("gpt2.embedding_length")
     return GPTConfig(
-        n_layer=settings.integer("gpt2.block_count"),
-        n_head=settings.integer("gpt2.attention.head_count"),
-        n_embd=width,
-        n_hidden=None if inside == 4 * width else inside,
-        block_size=settings.integer("gpt2.context_length"),
-        vocab_size=vocab_size(tensors),
+        **read_sizes(settings, tensors, sizes("gpt2", inside)),
         activation=settings.choice(ACTIVATION, ACTIVATIONS, "gelu_new"),
-        norm_eps=settings.number("gpt2.attention.layer_norm_epsilon"),
-        tied="output.weight" not in tensors,
     )
 
 
 def write_config(config: GPTConfig) -> tuple[str, dict[str, Any]]:
     """The kind and its settings."""
-    return "gpt2", {
-        "gpt2.block_count": config.n_layer,
-        "gpt2.context_length": config.block_size,
-        "gpt2.embedding_length": config.n_embd,
-        "gpt2.feed_forward_length": config.inside,
-        "gpt2.attention.head_count": config.n_head,
-        "gpt2.attention.layer_norm_epsilon": config.norm_eps,
-        ACTIVATION: written_activation(config),
+    return "gpt2", written(config, sizes("gpt2")) | {ACTIVATION: written_activation(config)}
+
+
+def sizes(kind: str, inside: int | type = int) -> dict[str, tuple[str, int | type]]:
+    """Fields of a GPT by their names in a file of this kind; `inside` is the width of an MLP if it is left out."""
+    names = {
+        "n_layer": ("block_count", int),
+        "block_size": ("context_length", int),
+        "n_embd": ("embedding_length", int),
+        "inside": ("feed_forward_length", inside),
+        "n_head": ("attention.head_count", int),
+        "norm_eps": ("attention.layer_norm_epsilon", float),
     }
+    return {ours: (f"{kind}.{theirs}", usual) for ours, (theirs, usual) in names.items()}
+
+
+def read_sizes(settings: Settings, tensors: dict[str, Stored], table: Fields) -> dict[str, Any]:
+    """The fields of a table and what the tensors say; the width of an MLP is left open where it is the usual one."""
+    found = settings.fields(table)
+    inside = found.pop("inside")
+    found["n_hidden"] = None if inside == 4 * found["n_embd"] else inside
+    return found | {"vocab_size": vocab_size(tensors), "tied": "output.weight" not in tensors}
 
 
 def written_activation(config: GPTConfig | NeoXConfig) -> str:

@@ -52,8 +52,11 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
         return Opened.of(module.MODEL, config, module.read_weights(kind, tensors, config), tokenizer)
 
 
-def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32") -> None:
-    """Write a file; with `weights` q8_0, q4_0 or q4_1, matrices whose rows are multiples of 32 are in such blocks."""
+def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32") -> list[str]:
+    """Write a file; with `weights` q8_0, q4_0 or q4_1, matrices whose rows are multiples of 32 are in such blocks.
+
+    -> the names of the matrices that are not, and stay in F32
+    """
     module = next((module for module in MODULES if type(model) is module.MODEL), None)
     if module is None:
         names = " or ".join(f"a {module.MODEL.__name__}" for module in MODULES)
@@ -66,3 +69,6 @@ def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32
         arrays[name] = FORMATS[weights] if fits else F32, array
     metadata |= settings | write_tokenizer(tokenizer) | write_conventions(tokenizer)
     file.write(path, metadata, arrays)
+    return [
+        name for name, (format, array) in arrays.items() if array.ndim == 2 and format is not FORMATS[weights]
+    ]

@@ -8,16 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.io.gguf.file import Stored
-from chainrule.io.gguf.gpt2 import ACTIVATION, written_activation
-from chainrule.io.gguf.names import from_gguf, to_gguf, vocab_size
+from chainrule.io.gguf.gpt2 import ACTIVATION, read_sizes, sizes, written_activation
+from chainrule.io.gguf.names import from_gguf, to_gguf
 from chainrule.io.hf.gpt2 import ACTIVATIONS
 from chainrule.io.hf.neox import join_qkv, split_qkv
 from chainrule.io.lazy import Arrays
-from chainrule.io.settings import Settings
+from chainrule.io.settings import Settings, written
 from chainrule.models import NeoX, NeoXConfig
 
 KINDS = ("gptneox",)
 MODEL = NeoX
+TURNED = "gptneox.rope.dimension_count"
+POSITIONS: dict[str, Any] = {
+    "turned": (TURNED, int),
+    "rope_base": ("gptneox.rope.freq_base", 10000.0),
+    "parallel": ("gptneox.use_parallel_residual", True),
+}
 NAMES = {
     "embed_in": "token_embd",
     "final_layer_norm": "output_norm",
@@ -33,43 +39,20 @@ NAMES = {
 
 def read_config(kind: str, settings: Settings, tensors: dict[str, Stored]) -> NeoXConfig:
     """Our config from the settings and tensors of a file."""
-    width = settings.integer("gptneox.embedding_length")
-    heads = settings.integer("gptneox.attention.head_count")
-    inside = settings.integer("gptneox.feed_forward_length")
-    size = max(1, width // max(1, heads))
-    turned = settings.integer("gptneox.rope.dimension_count", default=size)
-    config = NeoXConfig(
-        n_layer=settings.integer("gptneox.block_count"),
-        n_head=heads,
-        n_embd=width,
-        n_hidden=None if inside == 4 * width else inside,
-        block_size=settings.integer("gptneox.context_length"),
-        vocab_size=vocab_size(tensors),
-        activation=settings.choice(ACTIVATION, ACTIVATIONS, "gelu"),
-        norm_eps=settings.number("gptneox.attention.layer_norm_epsilon"),
-        tied="output.weight" not in tensors,
-        rotary=turned / size,
-        rope_base=settings.number("gptneox.rope.freq_base", default=10000.0),
-        parallel=settings.flag("gptneox.use_parallel_residual", True),
-    )
-    settings.must("gptneox.rope.dimension_count", config.turned)
+    found = read_sizes(settings, tensors, sizes("gptneox"))
+    size = max(1, found["n_embd"] // max(1, found["n_head"]))
+    found |= settings.fields(POSITIONS | {"turned": (TURNED, size)})
+    rotary = found.pop("turned") / size
+    activation = settings.choice(ACTIVATION, ACTIVATIONS, "gelu")
+    config = NeoXConfig(**found, rotary=rotary, activation=activation)
+    settings.must(TURNED, config.turned)
     return config
 
 
 def write_config(config: NeoXConfig) -> tuple[str, dict[str, Any]]:
     """The kind and its settings."""
-    return "gptneox", {
-        "gptneox.block_count": config.n_layer,
-        "gptneox.context_length": config.block_size,
-        "gptneox.embedding_length": config.n_embd,
-        "gptneox.feed_forward_length": config.inside,
-        "gptneox.attention.head_count": config.n_head,
-        "gptneox.attention.layer_norm_epsilon": config.norm_eps,
-        "gptneox.rope.dimension_count": config.turned,
-        "gptneox.rope.freq_base": config.rope_base,
-        "gptneox.use_parallel_residual": config.parallel,
-        ACTIVATION: written_activation(config),
-    }
+    known = written(config, sizes("gptneox") | POSITIONS)
+    return "gptneox", known | {ACTIVATION: written_activation(config)}
 
 
 def read_weights(kind: str, tensors: dict[str, Stored], config: NeoXConfig) -> Arrays:

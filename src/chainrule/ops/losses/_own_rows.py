@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chainrule.autograd.types import Array
-from chainrule.ops.losses.cross_entropy import Goal, row_gradients
+from chainrule.ops.losses._targets import Goal
+from chainrule.ops.losses.cross_entropy import row_gradients
 
 
 def own_gradient(

@@ -16,7 +16,7 @@ from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
 from chainrule.errors import DataError, ShapeError
 from chainrule.ops._util import examples, normal, shapes
 from chainrule.ops.losses._reduction import reduced, spread
-from chainrule.ops.losses.cross_entropy import read_targets
+from chainrule.ops.losses._targets import read_targets
 from chainrule.ops.neural.softmax import log_softmax
 
 

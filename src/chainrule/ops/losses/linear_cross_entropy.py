@@ -26,12 +26,10 @@ from chainrule.errors import ShapeError
 from chainrule.ops._util import native_sum, normal, rows, times
 from chainrule.ops.arrays.indexing import check_rows, put_rows, with_rows
 from chainrule.ops.losses._own_rows import own_gradient, without_own
+from chainrule.ops.losses._targets import Goal, abstract_goal, read_goal
 from chainrule.ops.losses.cross_entropy import (
-    Goal,
-    abstract_goal,
     cross_entropy,
     native_reduced,
-    read_goal,
     reduced,
     row_gradients,
     row_losses,

@@ -66,15 +66,16 @@ class Report:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """What `to_dict` wrote to a file"""
+        rule = "must be the --out of chainrule scale fit"
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             numbers = {name: Estimate(**found.pop(name)) for name in found.pop("numbers")}
             found["remarks"] = [Remark(Doubt(each["code"]), each["text"]) for each in found["remarks"]]
             return cls(**found, estimates=numbers)
         except OSError as error:
-            raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+            raise DataError(f"{path}: cannot be read ({error.strerror}; {rule})") from error
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise DataError(f"{path}: is not a fit (must be the --out of chainrule scale fit)") from error
+            raise DataError(f"{path}: is not a fit ({rule})") from error
 
     def predict(
         self, params: float | None = None, tokens: float | None = None, flops: float | None = None

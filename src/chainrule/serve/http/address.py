@@ -12,12 +12,8 @@ from chainrule.errors import ConfigError, Setting
 
 def bound(host: str, port: int) -> socket.socket:
     """A socket at this address, which is refused while it is taken; it accepts nothing before the server runs."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # Named as TCP: asyncio then sends small packets at once, which a client would otherwise wait 40 ms for.
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    except (OSError, UnicodeError) as error:
-        raise no_address(host, error) from None
+    # Named as TCP: asyncio then sends small packets at once, which a client would otherwise wait 40 ms for.
+    found = socket.socket(family(host, port), socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
@@ -28,6 +24,14 @@ def bound(host: str, port: int) -> socket.socket:
         rule = "choose another --port, or --port 0 for any"
         raise ConfigError(f"serve: {host} port {port}: {error.strerror} ({rule})") from None
     return found
+
+
+def family(host: str, port: int) -> socket.AddressFamily:
+    """The kind of address that a host has; one without an address is refused."""
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    except (OSError, UnicodeError) as error:
+        raise no_address(host, error) from None
 
 
 def no_address(host: str, error: Exception) -> ConfigError:

@@ -123,6 +123,9 @@ FORMATS = {
         assistant="<|assistant|> {content}<|end|>",
         answer="<|assistant|>",
     ),
+    "lines": ChatFormat(  # for models that know few characters
+        system="{content}\n", user="{content}\n", assistant="{content}\n", answer="", strip=False
+    ),
 }
 
 
@@ -150,6 +153,26 @@ def chat_ids(
     return prompt_ids(tokenizer, text, special=True)
 
 
+def unreadable(tokenizer: Tokenizer, format: Renderer) -> list[str]:
+    """Characters that a format writes around contents and the tokenizer does not know.
+
+    >>> from chainrule.text import CharTokenizer
+    >>> unreadable(CharTokenizer.train("Assistant: yes\\n"), FORMATS["plain"])
+    ['U', 'r']
+    """
+    empty: list[Message] = [{"role": role, "content": ""} for role in ("user", "assistant", "user")]
+    written = names_in(tokenizer).sub("", format.render(empty))
+    return [character for character in dict.fromkeys(written) if not _knows(tokenizer, character)]
+
+
+def _knows(tokenizer: Tokenizer, character: str) -> bool:
+    try:
+        tokenizer.encode(character)
+    except DataError:
+        return False
+    return True
+
+
 def answer_end(tokenizer: Tokenizer, format: Renderer) -> int | str | None:
     """What ends an answer in this format: the special token that follows it, or else the text.
 
@@ -164,4 +187,4 @@ def answer_end(tokenizer: Tokenizer, format: Renderer) -> int | str | None:
     if token := names_in(tokenizer).search(between):
         return tokenizer.special_ids[token[0]]
     text = re.match(r"\s*\S[^\n]*", between)
-    return text[0].rstrip() if text else None
+    return text[0].rstrip() if text else between.strip(" ") or None

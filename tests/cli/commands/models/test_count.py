@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from chainrule.autograd.recording import Recording
 from chainrule.cli import main
-from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig, T5Config, model_class
+from chainrule.io import gguf
+from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig, T5Config, make, model_class
 from chainrule.runs.load import load
 from chainrule.scaling import Batch, flops, total, training_memory
 from chainrule.scaling.presets import PRESETS
+from chainrule.text import CharTokenizer
 
 
 def counted(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -102,6 +105,22 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert found["parameters"]["total"] == GPTConfig(1, 4, 16, 8, len(set(text))).n_params
 
 
+def test_the_weights_of_a_file_as_they_are_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = make("llama", vocab_size=2, n_layer=1, n_head=2, n_embd=32, n_hidden=40, block_size=8)
+    narrow = 32 * 40
+    gguf.write(model, CharTokenizer("ab"), tmp_path / "m.gguf", weights="q4_0")
+    path = str(tmp_path / "m.gguf")
+    stored, q4, full = (
+        counted(capsys, path, "--weights", weights)["running_bytes"] for weights in ("stored", "q4_0", "fp32")
+    )
+    assert stored["weights"] - q4["weights"] == narrow * (32 - 4.5) / 8  # one matrix is too narrow for blocks
+    assert stored["cache"] == full["cache"] and stored["weights"] < full["weights"]
+    for family in ("gpt", "gpt2"):
+        with pytest.raises(SystemExit):
+            main(["count", family, "--weights", "stored"])
+        assert "--weights is 'stored' (must be a format, such as int8" in capsys.readouterr().err
+
+
 def test_a_run_of_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,6 +136,8 @@ def test_a_run_of_pairs(
 
 def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("chainrule.scaling.speed.PATIENCE", 0.01)
+    replays, replay = [], Recording.replay
+    monkeypatch.setattr(Recording, "replay", lambda self: replays.append(self) or replay(self))
     sizes = "--n-layer=3", "--n-embd=16", "--block-size=8", "--vocab-size=20", "--batch-size=2"
     for family in ("gpt", "llama", "lstm", "ngram"):
         own = sizes[2:] if family == "ngram" else sizes
@@ -124,8 +145,9 @@ def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         found, tokens = report["measured"], report["batch"]["rows"] * report["batch"]["tokens"]
         assert found["seconds_per_step"] > 0
         assert found["tokens_per_second"] == pytest.approx(tokens / found["seconds_per_step"])
+    monkeypatch.setattr("chainrule.scaling.speed.PATIENCE", 0.2)
     main(["count", "gpt", *sizes, "--measure"])
-    assert "tokens per second" in capsys.readouterr().out
+    assert "tokens per second" in capsys.readouterr().out and len(replays) > 2  # compiled, as in training
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,36 @@ def test_a_run_goes_out_and_comes_back(run: Path, tmp_path: Path, capsys: pytest
         assert sample(capsys, tmp_path / f"again-{format}") == text
 
 
+def test_matrices_too_narrow_for_blocks_are_told(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    narrow = make("llama", vocab_size=2, n_layer=1, n_head=2, n_embd=32, n_hidden=40, block_size=8)
+    save_pretrained(narrow, CharTokenizer("ab"), tmp_path / "narrow")
+    q4 = ("--format", "gguf", "--weights", "q4_0")
+    out = said(capsys, "export", str(tmp_path / "narrow"), "--out", str(tmp_path / "a"), *q4)
+    assert (
+        "1 matrix stays in F32: blocks need rows of a multiple of 32 numbers (blk.0.ffn_down.weight)" in out
+    )
+    again = said(capsys, "export", str(tmp_path / "narrow"), "--out", str(tmp_path / "b"), *q4, "--json")
+    assert json.loads(again)["matrices_in_f32"] == ["blk.0.ffn_down.weight"]
+    whole = said(capsys, "export", str(run), "--out", str(tmp_path / "c"), *q4)
+    assert "F32" not in whole
+
+
+def test_a_file_that_is_cut_says_what_to_do(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "export", str(run), "--out", str(tmp_path / "g"), "--format", "gguf")
+    content = (tmp_path / "g" / "model.gguf").read_bytes()
+    for kept in (100, len(content) // 2, len(content) - 40):
+        (tmp_path / "cut.gguf").write_bytes(content[:kept])
+        with pytest.raises(SystemExit) as stop:
+            main(["sample", str(tmp_path / "cut.gguf")])
+        err = capsys.readouterr().err
+        assert stop.value.code == 2 and err.count("\n") == 1
+        assert "cut.gguf: " in err and "the file is cut or damaged: get it again)" in err
+
+
 def test_llama_cpp_has_one_gelu(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tanh = make("gpt", vocab_size=2, n_layer=1, n_head=1, n_embd=4, activation="gelu_tanh")
     save_pretrained(tanh, CharTokenizer("ab"), tmp_path / "tanh")

@@ -387,7 +387,9 @@ def test_a_bert_with_its_norms_first(capsys: pytest.CaptureFixture[str]) -> None
     model, _ = load("b")
     assert model.config.norm == "pre" and model.config.relative_buckets == 8
     main(["sample", "b", "--prompt", "the [MASK] sat"])
-    main(["train", "bert-classifier", "docstrings", "--init", "b", "--max-steps", "2", "--out", "c"])
+    rows = (f"the cat {i},yes\nthe mat {i},no\n" for i in range(20))
+    Path("labeled.csv").write_text("text,label\n" + "".join(rows))
+    main(["train", "bert-classifier", "labeled.csv", "--init", "b", "--max-steps", "2", "--out", "c"])
     assert load("c")[0].config.norm == "pre"
     with pytest.raises(SystemExit):
         main(["export", "b", "--out", "x"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,8 +60,13 @@ def test_positions(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("R-456")
-def test_the_time_of_attention_grows_with_the_square(tmp_path: Path) -> None:
-    figure = attention.time_growth()
+def test_the_time_of_attention_grows_with_the_square(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, time_growth = [], attention.time_growth
+    monkeypatch.setattr(attention, "growth", partial(attention.growth, patience=0.2))
+    monkeypatch.setattr(attention, "time_growth", lambda: drawn.append(time_growth()) or drawn[-1])
+    main(["figures", "attention-growth", "--out", str(tmp_path)])
+    assert (tmp_path / "attention-growth.png").read_bytes().startswith(b"\x89PNG")
+    (figure,) = drawn
     measured, square = figure.axes[0].lines
     n, milliseconds = measured.get_xdata(), measured.get_ydata()
     assert (n[1:] == 2 * n[:-1]).all() and len(n) >= 3  # n, 2n, 4n, ...
@@ -68,5 +74,3 @@ def test_the_time_of_attention_grows_with_the_square(tmp_path: Path) -> None:
     assert 3 < ratios[-1] < 5.5, ratios  # tends to 4
     np.testing.assert_allclose(square.get_ydata()[1:] / square.get_ydata()[:-1], 4)
     assert [text.get_text() for text in figure.axes[0].texts] == [f"× {ratio:.1f}" for ratio in ratios]
-    main(["figures", "attention-growth", "--out", str(tmp_path)])
-    assert (tmp_path / "attention-growth.png").read_bytes().startswith(b"\x89PNG")

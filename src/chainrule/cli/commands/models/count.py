@@ -9,12 +9,12 @@ from typing import Annotated, Any, ClassVar
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument, Reporting
+from chainrule.cli.commands.sample import Weights
 from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
 from chainrule.scaling.presets import PRESETS
 from chainrule.suggest import hinted
-from chainrule.types import WeightFormat
 from chainrule.validate import Check
 
 KEYS = {"recompute": "again", "optimizer": "optimiser"}  # in JSON, as scripts know them
@@ -38,43 +38,50 @@ class Count(Reporting):
     """Batch size of a training step."""
     tokens: int | None = None
     """Tokens per row. Default: the model's context."""
-    weights: WeightFormat = "fp32"
-    """Format of the weights of a model that generates text."""
+    weights: Weights = "fp32"
+    """Format of the weights of a model that generates text; stored: as a GGUF file has them, all else in fp32."""
     measure: bool = False
     """Also measure how long a step takes here: about two seconds."""
 
     def run(self) -> None:
-        model, tokens = self._model()
+        model, tokens, written = self._model()
         tokens = tokens if self.tokens is None else self.tokens
         Check("count", replace(self, tokens=tokens)).at_least(1, "batch_size", "tokens")
         context = max(model.config.block_size, getattr(model, "training_window", 1))
         if tokens > context:
             raise ConfigError.of("count", {"tokens": tokens}, f"the model's context is {context}")
         batch = cr.scaling.step_batch(model, self.batch_size, tokens)
-        found = report(model, batch, self.weights)
+        found = report(model, batch, written, self.weights)
         if self.measure and self.what in PRESETS:
             raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
         if self.measure:
             found["measured"] = measured(model, batch, found["flops"]["step"])
         self.report({"model": self.what} | for_scripts(found), lambda: table(self.what, found))
 
-    def _model(self) -> tuple[cr.models.Model, int]:
-        """The model without its values, and the tokens in a row of its training."""
+    def _model(self) -> tuple[cr.models.Model, int, cr.models.Model]:
+        """The model without its values, the tokens in a row of its training, and the model as its files have it."""
+        written = None
+        if self.weights == "stored" and (self.sizes is not None or self.what in PRESETS):
+            rule = "must be a format, such as int8: nothing of it is stored"
+            raise ConfigError.of("count", {"weights": self.weights}, rule)
         if self.sizes is not None:
             if hasattr(self.sizes, "n_layer"):
                 Check("count", self.sizes).whole(1, MOST_LAYERS, "n_layer")
             model = cr.models.family(self.what).model.abstract(self.sizes)
         elif self.what in PRESETS:
             sizes, tokens = PRESETS[self.what]
-            return cr.models.model_class(sizes).abstract(sizes), tokens
+            model = cr.models.model_class(sizes).abstract(sizes)
+            return model, tokens, model
         elif Path(self.what).exists():
-            trained = cr.runs.load(self.what)[0]
-            model = type(trained).abstract(trained.config)
+            from chainrule.runs.load import open_model
+
+            written = open_model(self.what, to_decode=True).model
+            model = type(written).abstract(written.config)
         else:
             known = [*KNOWN, *PRESETS]
             rule = hinted(f"must be one of {', '.join(known)}, or a directory", self.what, known)
             raise ConfigError(f"count: {self.what}: no such model or run ({rule})")
-        return model, getattr(model, "training_window", model.config.block_size)
+        return model, getattr(model, "training_window", model.config.block_size), written or model
 
 
 def command(_: str, words: Sequence[str]) -> type[Count]:
@@ -87,8 +94,11 @@ def command(_: str, words: Sequence[str]) -> type[Count]:
     return make_dataclass("Command", sizes, bases=(Count,), namespace={"__doc__": Count.__doc__}, frozen=True)
 
 
-def report(model: cr.models.Model, batch: cr.scaling.Batch, weights: WeightFormat) -> dict[str, Any]:
+def report(
+    model: cr.models.Model, batch: cr.scaling.Batch, written: cr.models.Model, weights: Weights
+) -> dict[str, Any]:
     """Everything that is printed, in numbers."""
+    running = written if weights == "stored" else model
     numbers, works = cr.scaling.parameters(model), cr.scaling.flops(model, batch)
     step, tokens = cr.scaling.total(works), batch.rows * batch.tokens
     writing = cr.scaling.Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
@@ -102,7 +112,7 @@ def report(model: cr.models.Model, batch: cr.scaling.Batch, weights: WeightForma
             "step_per_token": step.total // tokens,
         },
         "training_bytes": with_total(cr.scaling.training_memory(model, batch)),
-        "running_bytes": with_total(cr.scaling.running_memory(model, writing, weights)),
+        "running_bytes": with_total(cr.scaling.running_memory(running, writing, weights)),
     }
 
 

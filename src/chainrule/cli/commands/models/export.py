@@ -36,14 +36,14 @@ class Command(Reporting):
     def run(self) -> None:
         if self.weights != "f32" and self.format != "gguf":
             said = {"weights": self.weights, "format": self.format}
-            raise ConfigError.of("export", said, "must be f32, or gguf")
+            raise ConfigError.of("export", said, "only gguf has blocks: choose it, or leave the weights f32")
         with Progress(f"read {self.run_folder}"):
             model, tokenizer = cr.runs.load(self.run_folder)
             # Other programs have the model, not what was put into it.
             model = cr.models.tuning.merged(model, f"{self.run_folder}: no model for other programs")
         used(self.run_folder)
         with Progress(f"write {self.out}"):
-            self._write(model, tokenizer)
+            left = self._write(model, tokenizer)
         if self.format == "gguf" and getattr(model.config, "activation", None) == "gelu":
             warnings.warn(
                 "llama.cpp will compute a little else: this model has the exact GELU, it only the approximate one "
@@ -53,9 +53,13 @@ class Command(Reporting):
             )
         files = sorted(path.name for path in self.out.iterdir())
         found = {"out": str(self.out), "parameters": model.count(), "files": files}
-        self.report(found, lambda: f"{size(model)}; in {self.out}: {', '.join(files)}")
+        if self.weights != "f32":
+            found["matrices_in_f32"] = left
+        written = f"{size(model)}; in {self.out}: {', '.join(files)}"
+        self.report(found, lambda: "\n".join([written, *_too_narrow(left)]))
 
-    def _write(self, model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> None:
+    def _write(self, model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> list[str]:
+        """Write it -> the matrices that --weights could not round"""
         from chainrule.io import gguf, llama2c
         from chainrule.io.hf.architectures import has_twin, unlike
 
@@ -67,9 +71,18 @@ class Command(Reporting):
                 rule = "must be GPT, Llama, NeoX, a reward model, BERT, T5, or Seq2Seq as Marian, Pegasus or BART"
                 raise ConfigError(f"{said} ({rule})")
             cr.io.save_pretrained(model, tokenizer, self.out)
-            return
+            return []
         with new_folder(self.out) as place:
             if self.format == "gguf":
-                gguf.write(model, tokenizer, place / "model.gguf", weights=self.weights)
-            else:
-                llama2c.write(model, tokenizer, place)
+                return gguf.write(model, tokenizer, place / "model.gguf", weights=self.weights)
+            llama2c.write(model, tokenizer, place)
+        return []
+
+
+def _too_narrow(left: list[str]) -> list[str]:
+    """A line about matrices that no block fits, if there are any."""
+    if not left:
+        return []
+    stay, more = ("matrix stays", "") if len(left) == 1 else ("matrices stay", ", ...")
+    rule = "blocks need rows of a multiple of 32 numbers"
+    return [f"{len(left)} {stay} in F32: {rule} ({left[0]}{more})"]

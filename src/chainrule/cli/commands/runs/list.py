@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import command_line
 from chainrule.cli.render.tables import table
 from chainrule.machine import clock
 
@@ -34,7 +35,7 @@ class Command:
             print(json.dumps([{"run": str(h.folder), "problem": h.problem} | facts(h) for h in found]))
             return
         if not found:
-            print(f"no runs in {self.folder}; make one with: chainrule train gpt")
+            print(f"no runs in {self.folder}; make one with: {command_line('train', 'gpt')}")
             return
         titles = [name.replace("_", " ") for name in facts(found[0])]
         rows = [[str(h.folder), *(said(name, value) for name, value in facts(h).items())] for h in found]

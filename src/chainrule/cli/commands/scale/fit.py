@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import replaced
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import fit_in_words
+from chainrule.cli.render.show import command_line
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.validate import Check
@@ -95,7 +95,7 @@ class Command(Reporting):
         if self.out and not self.json:
             sizes = f"--{found.quantity} X" if found.points else "--params N --tokens D"
             if found.law:
-                print(f"predict with: chainrule scale predict {shlex.quote(str(self.out))} {sizes}")
+                print(f"predict with: {command_line('scale', 'predict', self.out)} {sizes}")
 
     def _where(self) -> dict[str, str]:
         """COLUMN=VALUE, taken apart"""

@@ -12,6 +12,7 @@ from chainrule.cli.args.options import Given, Reporting, Without
 from chainrule.cli.args.outputs import replaced
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.scaling import plan_in_words
+from chainrule.cli.render.show import command_line
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.scaling.plan import PlanConfig
@@ -84,4 +85,4 @@ class Command(Reporting):
             write(self.out, f"{text}\n".encode())
         print(text if self.json else plan_in_words(plan))
         if self.out and not self.json:
-            print(f"run it with: chainrule scale run {self.out} TEXT --out runs/study")
+            print(f"run it with: {command_line('scale', 'run', self.out, 'TEXT', '--out', 'runs/study')}")

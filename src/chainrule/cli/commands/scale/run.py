@@ -14,6 +14,7 @@ from chainrule.cli.args.options import Also, Argument
 from chainrule.cli.args.outputs import Folder
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.seeds import in_words
+from chainrule.cli.render.show import command_line
 from chainrule.columns import Columns
 from chainrule.errors import Failure
 from chainrule.validate import Check
@@ -90,7 +91,6 @@ class Command:
         if not self.json:
             if plan.config.seeds > 1:
                 print("\n".join(in_words(over_seeds(found), plan.config.seeds, self.out)))
-            print(
-                f"{len(found)} runs in {self.out / TABLE}; fit them with: chainrule scale fit {self.out / TABLE} "
-                "--params params --tokens tokens"
-            )
+            table = self.out / TABLE
+            again = command_line("scale", "fit", table, "--params", "params", "--tokens", "tokens")
+            print(f"{len(found)} runs in {table}; fit them with: {again}")
