@@ -13,8 +13,9 @@ from chainrule import native
 from chainrule.data import PairBatches
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.generate import Translation, Translator, translate
-from chainrule.models import IGNORE, T5, T5Config, describe, rebuild
+from chainrule.models import T5, T5Config, describe, rebuild
 from tests.models import tiny
+from tests.models.test_seq2seq import INPUTS, MASK, SOURCE, TARGET, TARGETS
 
 TINY = T5Config(
     n_layer=2,
@@ -34,11 +35,6 @@ VARIANTS = {
     "tied, not scaled": replace(TINY, n_layer=1, scale_output=False),
 }
 every_variant = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
-RNG = np.random.default_rng(1)
-SOURCE, TARGET, TARGETS = (RNG.integers(11, size=shape) for shape in ((3, 6), (3, 5), (3, 5)))
-MASK = np.arange(6) < np.array([6, 4, 2])[:, None]
-TARGETS[1, 3:] = IGNORE
-INPUTS = (SOURCE, MASK, TARGET)
 
 
 def model_of(config: T5Config = TINY) -> T5:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import RULES, Cleaner, Document, Rule, load
+from chainrule.data import RULES, Cleaner, Document, Rule
 from chainrule.data.clean.minhash import signature, similarity
 from chainrule.data.read import documents as reading
 from chainrule.errors import ConfigError
+from tests.data.clean.test_minhash import PROSE, WORDS, edited, jaccard
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
-PROSE = load("pydoc").text
-WORDS = PROSE.split()
 
 
 def documents(*texts: str) -> list[Document]:
     return [Document(text, "test", i) for i, text in enumerate(texts, start=1)]
-
-
-def shingles(text: str) -> set[bytes]:
-    content = " ".join(text.lower().split()).encode()
-    return {content[i : i + 12] for i in range(max(1, len(content) - 11))}
-
-
-def jaccard(a: str, b: str) -> float:
-    return len(shingles(a) & shingles(b)) / len(shingles(a) | shingles(b))
 
 
 @settings(max_examples=50)
@@ -58,17 +47,6 @@ def test_workers_keep_the_same_documents_for_the_same_reasons(
     kept = list(one(documents(*texts)))
     assert list(many(documents(*texts), workers)) == kept and 0 < len(kept) < len(texts)
     assert many.report == one.report and {"near copy", "short"} <= one.report.dropped.keys()
-
-
-def edited(seed: int, words: int, changes: int) -> tuple[str, str]:
-    """A text, and the same with some words replaced."""
-    rng = np.random.default_rng(seed)
-    first = int(rng.integers(len(WORDS) - words))
-    text = WORDS[first : first + words]
-    other = list(text)
-    for place in rng.choice(words, changes, replace=False):
-        other[place] = f"new{place}"
-    return " ".join(text), " ".join(other)
 
 
 def test_near_copies_are_found_and_different_texts_are_kept() -> None:

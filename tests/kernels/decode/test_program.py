@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -19,14 +18,6 @@ from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfi
 from chainrule.trace.lower import lower
 
 extension = native.kernels()
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    isa, threads = native.isa(), native.get_threads()
-    yield
-    assert extension.set_isa(isa)
-    native.set_threads(threads)
 
 
 def normal(*shape: int) -> np.ndarray:

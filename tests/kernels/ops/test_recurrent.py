@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,6 @@ SIZES = [
     (9, 32, 5, 32),
 ]  # B, T, X, H
 extension = native.kernels()
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    isa, threads = native.isa(), native.get_threads()
-    yield
-    assert extension.set_isa(isa)
-    native.set_threads(threads)
 
 
 def inputs(case: str, B: int, T: int, X: int, H: int) -> tuple[list[Any], list[np.ndarray]]:
