@@ -16,7 +16,13 @@ from benchmarks.studio.feed import recorded
 from benchmarks.studio.process import VIEWPORT, chromium, studio
 
 ROUNDS = 3
-RUNS = ("pydoc", "too-fast", "lines")  # as the views are called with; here all are one small language model
+RUNS = (
+    "pydoc",
+    "too-fast",
+    "lines",
+    "bag",
+    "words",
+)  # as the views are called with; here all are one small language model
 SOON = 1.0  # seconds until a view can be used
 LARGEST = 500.0  # kB of the page itself, without what the view computes
 BUSY, PAUSE = "[aria-busy]", 300  # what computes, and milliseconds until it is looked for again
