@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import tempfile
@@ -41,6 +42,7 @@ class Visit(NamedTuple):
 
 def pages() -> Part:
     seen: dict[str, Visit] = {}
+    before = os.getloadavg()[0]
     part = Part(f"Views, the median of {ROUNDS} visits with an empty cache", HEADER)
     with tempfile.TemporaryDirectory() as made, chromium() as browser:
         folder = Path(made) / "runs"
@@ -70,7 +72,9 @@ def pages() -> Part:
     part.notes.append(
         "Usable: the heading of the view is drawn, and its links and fields answer. Whole: nothing is being computed "
         "for it any more; the first visit to a view that computes includes that. Page: HTML, styles and modules, "
-        "uncompressed, from the package; answers: numbers for the view."
+        "uncompressed, from the package; answers: numbers for the view. "
+        f"Other programs ran beside it: on {os.cpu_count()} cores the load was {before:.1f} before and "
+        f"{os.getloadavg()[0]:.1f} after."
     )
     return part
 
