@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ VIEWS = {
     "compare": "/runs/compare?run=pydoc&run=too-fast",
     "microscope": "/microscope?run=pydoc&text={text}&at=4&block=h.1&head=1",
     "classifier": "/microscope?run=lines&text=To%20raise%20an%20exception%2C%20write%3A&at=3",
+    "bag": "/microscope?run=bag&text=To%20raise%20an%20exception%2C%20write%20the%20value%20of%20the%20class%3A&at=3",
+    "words": "/microscope?run=words&text=an%20integer%20or%20a%20string%20raises%20an%20exception&at=4",
     "playground": "/playground?run=pydoc&length=90&temperature=0.5",
     "diagnostics": "/diagnostics?draw=large&activation=tanh",
     "alignment": "/alignment",
@@ -56,6 +59,7 @@ TITLES = {
     "embeddings": "Embeddings", "positions": "Position encodings", "runs": "Runs", "new": "A new run",
     "run": "A run", "diverged": "A run that diverged", "compare": "Runs side by side",
     "microscope": "The microscope", "classifier": "A classifier in the microscope",
+    "bag": "A bag of words in the microscope", "words": "Word vectors in the microscope",
     "playground": "The playground", "diagnostics": "Diagnostics", "alignment": "Alignment",
     "scaling": "Scaling laws", "plan": "A plan for a budget",
 }  # fmt: skip
@@ -64,6 +68,7 @@ GUIDE = {
     "ngrams": "dark", "embeddings": "light", "diagnostics": "light", "alignment": "dark", "scaling": "light",
 }  # fmt: skip
 TALL = {"lesson": 1560}  # pixels, where 860 do not show what it is about
+EPOCHS = 15  # of word vectors: the text is short
 THEMES = ("light", "dark")
 WIDE, HIGH = 1280, 860  # pixels of a picture in the guide
 LOWER, SHOWN = 1100, 680  # of the gallery: down to where, and the width of a picture
@@ -74,13 +79,15 @@ Made by `make studio-screenshots`, on runs of a minute; the [guide](studio.md) s
 
 
 def train(folder: Path, seconds: int) -> None:
-    """A language model, one whose rate is far too high, and a classifier of lines: code or prose."""
+    """A language model, one whose rate is far too high, classifiers of lines (code or prose), and word vectors."""
     small = "--n-layer 2 --n-embd 64 --n-head 2 --block-size 64 --batch-size 8"
     _train(folder / "pydoc", f"gpt --budget {seconds} --sample-every 40 --watch-every 25")
     _train(folder / "too-fast", f"gpt --max-steps 60 --lr 0.9 --warmup 1 --watch-every 5 {small}", fails=True)
     lines = folder / "lines.tsv"
     lines.write_text(labeled_lines(), encoding="utf-8")
     _train(folder / "lines", f"bert-classifier {lines} --budget {seconds // 2} {small}")
+    _train(folder / "bag", f"bow-classifier {lines} --max-steps 1000")
+    _train(folder / "words", f"word2vec pydoc --epochs {EPOCHS}")
 
 
 def _train(out: Path, words: str, fails: bool = False) -> None:
@@ -139,13 +146,13 @@ def small(path: Path, colors: int = 160, width: int | None = None) -> None:
     picture.quantize(colors, Image.Quantize.MAXCOVERAGE, kmeans=8).save(path, optimize=True)
 
 
-def docs(browser: Any, address: str) -> None:
+def docs(browser: Any, address: str, views: Collection[str]) -> None:
     """The pictures of the guide, and the gallery with its page."""
     images = ROOT / "docs" / "images"
     (images / "studio").mkdir(parents=True, exist_ok=True)
-    for name, path in VIEWS.items():
+    for name in views:
         for theme in THEMES:
-            page = opened(browser, address + path.format(text=TEXT), theme, WIDE, LOWER)
+            page = opened(browser, address + VIEWS[name].format(text=TEXT), theme, WIDE, LOWER)
             file = images / "studio" / f"{name}-{theme}.png"
             page.screenshot(path=str(file))
             small(file, 64, SHOWN)
@@ -170,14 +177,14 @@ def gallery() -> str:
     return "\n".join(parts)
 
 
-def everything(browser: Any, address: str) -> None:
+def everything(browser: Any, address: str, views: Collection[str]) -> None:
     """Whole pages in both themes and two widths, to be looked at."""
     to = ROOT / "build" / "screenshots"
     to.mkdir(parents=True, exist_ok=True)
-    for name, path in VIEWS.items():
+    for name in views:
         for theme in THEMES:
             for width, height in ((390, 844), (1440, 860)):
-                page = opened(browser, address + path.format(text=TEXT), theme, width, height)
+                page = opened(browser, address + VIEWS[name].format(text=TEXT), theme, width, height)
                 page.screenshot(path=str(to / f"{name}-{theme}-{width}.png"), full_page=True)
                 page.close()
                 print(to / f"{name}-{theme}-{width}.png")
@@ -192,6 +199,9 @@ def main() -> None:
         "--all", action="store_true", help="whole pages at two widths too, to build/screenshots"
     )
     parser.add_argument("--seconds", type=int, default=90, help="how long to train")
+    parser.add_argument(
+        "--only", nargs="+", choices=VIEWS, default=[*VIEWS], help="these views; default: all"
+    )
     asked = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
@@ -201,9 +211,9 @@ def main() -> None:
             train(folder, asked.seconds)
         address = serve(folder)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        docs(browser, address)
+        docs(browser, address, asked.only)
         if asked.all:
-            everything(browser, address)
+            everything(browser, address, asked.only)
         browser.close()
 
 

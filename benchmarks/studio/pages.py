@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import tempfile
@@ -16,7 +17,13 @@ from benchmarks.studio.feed import recorded
 from benchmarks.studio.process import VIEWPORT, chromium, studio
 
 ROUNDS = 3
-RUNS = ("pydoc", "too-fast", "lines")  # as the views are called with; here all are one small language model
+RUNS = (
+    "pydoc",
+    "too-fast",
+    "lines",
+    "bag",
+    "words",
+)  # as the views are called with; here all are one small language model
 SOON = 1.0  # seconds until a view can be used
 LARGEST = 500.0  # kB of the page itself, without what the view computes
 BUSY, PAUSE = "[aria-busy]", 300  # what computes, and milliseconds until it is looked for again
@@ -35,6 +42,7 @@ class Visit(NamedTuple):
 
 def pages() -> Part:
     seen: dict[str, Visit] = {}
+    before = os.getloadavg()[0]
     part = Part(f"Views, the median of {ROUNDS} visits with an empty cache", HEADER)
     with tempfile.TemporaryDirectory() as made, chromium() as browser:
         folder = Path(made) / "runs"
@@ -64,7 +72,9 @@ def pages() -> Part:
     part.notes.append(
         "Usable: the heading of the view is drawn, and its links and fields answer. Whole: nothing is being computed "
         "for it any more; the first visit to a view that computes includes that. Page: HTML, styles and modules, "
-        "uncompressed, from the package; answers: numbers for the view."
+        "uncompressed, from the package; answers: numbers for the view. "
+        f"Other programs ran beside it: on {os.cpu_count()} cores the load was {before:.1f} before and "
+        f"{os.getloadavg()[0]:.1f} after."
     )
     return part
 

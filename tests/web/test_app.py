@@ -28,6 +28,15 @@ def test_unknown_addresses(client: TestClient) -> None:
     assert client.get("/api/nothing").json() == {"error": "/api/nothing: no such address"}
     assert client.get("/static/../app.py").status_code == 404
     assert client.get("/static/%2e%2e/app.py").status_code == 404
+    assert client.get("/static/lib").status_code == 404
+
+
+def test_a_file_that_a_browser_has_is_not_sent_again(client: TestClient) -> None:
+    first = client.get("/static/app.js")
+    assert first.content == (PAGE / "app.js").read_bytes()
+    assert first.headers["content-type"].startswith("text/javascript")
+    again = client.get("/static/app.js", headers={"If-None-Match": first.headers["etag"]})
+    assert again.status_code == 304 and not again.content
 
 
 def test_the_menu_of_the_page_is_that_of_the_server() -> None:

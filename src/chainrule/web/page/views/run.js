@@ -77,7 +77,7 @@ export async function renderRun(place, name, visit) {
     const last = (key) => curves[key][1].at(-1);
     const fact = (title, value, id, tone = "") => h("div.fact", h("span.small.soft", title), h("b", { class: tone, data: { fact: id, value: String(value.exact) } }, value.text));
     replace(facts,
-      h("div.fact", h("span.small.soft", "step"), h("b", { data: { fact: "step", value: String(now.step) } }, count(now.step), now.total && h("span.small.soft", { data: { total: String(now.total) } }, ` of ${whole.settings.budget ? "about " : ""}${count(now.total)}`))),
+      h("div.fact", h("span.small.soft", "step"), h("b", { data: { fact: "step", value: String(now.step) } }, count(now.step), now.total && (alive || !whole.settings.budget) && h("span.small.soft", { data: { total: String(now.total) } }, ` of ${whole.settings.budget ? "about " : ""}${count(now.total)}`))),
       fact("training loss", { exact: last("loss"), text: number(last("loss"), 4) }, "loss", "forward"),
       fact("validation loss", { exact: last("validation"), text: number(last("validation"), 4) }, "validation", "backward"),
       fact("parameters", { exact: whole.parameters, text: count(whole.parameters) }, "parameters"),

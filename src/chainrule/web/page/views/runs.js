@@ -50,7 +50,7 @@ async function renderList(place, { signal }) {
       h("tbody", found.waiting.map((name) => h("tr", h("td"), h("td", link(name)), h("td", stateBadge("starting")), ...Array.from({ length: 5 }, (_, i) => h(`td.num${[0, 1, 4].includes(i) ? ".wide" : ""}`, "–")))),
         found.runs.map((run) => h("tr", { data: { run: run.name } },
           h("td", h("input", { type: "checkbox", "aria-label": `Compare ${run.name}`, checked: chosen.has(run.name), onchange: (event) => { event.target.checked ? chosen.add(run.name) : chosen.delete(run.name); mark(); } })),
-          h("td", link(run.name), run.problem && h("div.small.bad.wide", run.problem)), h("td.states", h("div", stateBadge(run.state), run.findings ? h("a.badge.bad", { href: `${address(run.name)}#doctor`, data: { link: "", findings: String(run.findings) }, title: "What the doctor says" }, `! ${count(run.findings)} ${run.findings === 1 ? "problem" : "problems"}`) : null)), h("td.wide", run.family), h("td.num.wide", count(run.parameters)), h("td.num", count(run.steps)),
+          h("td", link(run.name), run.problem && h("div.small.bad.wide", run.problem)), h("td.states", h("div", stateBadge(run.state), run.findings ? h("a.badge.bad", { href: `${address(run.name)}#doctor`, data: { link: "", findings: String(run.findings) }, title: "What the doctor says" }, `! ${count(run.findings)}`, h("span.wide", run.findings === 1 ? "problem" : "problems")) : null)), h("td.wide", run.family), h("td.num.wide", count(run.parameters)), h("td.num", count(run.steps)),
           exact("td.num", run.best_validation, 5), h("td.num.wide", clock(run.time))))))));
   }
   const address = (name) => `/runs/${name.split("/").map(encodeURIComponent).join("/")}`;
