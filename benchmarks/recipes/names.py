@@ -1,7 +1,7 @@
 """A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
 
-    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about an hour
-    python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about 20 minutes of a core
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about 80 minutes
+    python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about 25 minutes of a core
     python -m benchmarks.recipes.names --only transformer --state DIR        the same, continued when called again
     python -m benchmarks.recipes.names --data identifiers --steps 300        any list that `chainrule data list` knows
 
@@ -242,7 +242,7 @@ def transformers(names: Names, steps: int, seeds: list[int], folder: Path | None
     tests = []
     for seed in seeds:
         cr.seed(seed)
-        gpt = GPT(GPTConfig(4, 4, 96, block_size=names.length, vocab_size=names.vocab_size, dropout=0.25))
+        gpt = GPT(GPTConfig(4, 4, 128, block_size=names.length, vocab_size=names.vocab_size, dropout=0.35))
         average = Average(gpt.parameters(), MEMORY)
         state = None if folder is None else folder / f"seed-{seed}-of-{steps}-steps.npz"
         seconds = train(names, gpt, steps, lr=3e-3, parts=3, seed=seed, average=average, state=state)
@@ -253,7 +253,7 @@ def transformers(names: Names, steps: int, seeds: list[int], folder: Path | None
             gpt.parameters().data[...] = average.mean
         losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
         found = {"last_dev": last, "mean_dev": mean, **losses, "cpu_seconds": round(seconds, 1)}
-        say("GPT, 4 layers of width 96", gpt.count(), seed=seed, **found)
+        say("GPT, 4 layers of width 128", gpt.count(), seed=seed, **found)
         tests.append(losses["test"])
     spread = Spread.of(tests)
     say(f"GPT, mean of {len(seeds)}", gpt.count(), test=spread.mean, standard_error=spread.error)
