@@ -73,8 +73,7 @@ def pages() -> Part:
         "Usable: the heading of the view is drawn, and its links and fields answer. Whole: nothing is being computed "
         "for it any more; the first visit to a view that computes includes that. Page: HTML, styles and modules, "
         "uncompressed, from the package; answers: numbers for the view. "
-        f"Other programs ran beside it: on {os.cpu_count()} cores the load was {before:.1f} before and "
-        f"{os.getloadavg()[0]:.1f} after."
+        f"The load of {os.cpu_count()} cores was {before:.1f} before and {os.getloadavg()[0]:.1f} after."
     )
     return part
 

@@ -136,8 +136,8 @@ def small_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_small_text_for_a_long_budget_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("chainrule.cli.render.progress.PATIENCE", 0.01)
-    monkeypatch.setattr("chainrule.cli.render.progress.PLAIN", 0.01)
+    monkeypatch.setattr("chainrule.cli.render.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("chainrule.cli.render.progress.PLAIN", 0.0)
     main(["train", "gpt", "small.txt", "--budget", "2s", "--eval-windows", "4"])
     out, err = capsys.readouterr()
     assert (

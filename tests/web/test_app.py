@@ -101,3 +101,8 @@ def test_an_unexpected_error_is_one_line(tmp_path: Path) -> None:
         answer = client.get("/api/broken")
     assert answer.status_code == 500
     assert answer.json() == {"error": "the Studio failed: ZeroDivisionError: by 0"}
+
+
+@pytest.mark.parametrize("path", ["%00", "a" * 300, "../app.py"])
+def test_what_is_no_file_of_the_page(client: TestClient, path: str) -> None:
+    assert client.get(f"/static/{path}").status_code == 404

@@ -40,7 +40,8 @@ TOKENS = 1 << 22  # that are counted at most
 BLOCKS = 64  # places of a long text from which they are taken
 SHOWN = 5  # labels or tokens that are named
 LONG = 0.8  # seconds for trials of a step: the first pass is slow, and a compiled step is recorded and compared first
-TRIALS = {False: 3, True: 6}  # op by op, and compiled: the first three of these are no replays
+TRIALS = 6  # at most
+REPLAYED = 4  # the first trial of a compiled step that is a replay alone
 STOP = re.compile(r"end|eos|/s>", re.IGNORECASE)  # in the names of tokens that end a text
 
 
@@ -205,10 +206,10 @@ def measure(
     with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):
         loss, first = timed()
         times = [first]
-        while len(times) < TRIALS[compiled] and sum(times) < LONG:
-            with (
-                _negated(block) if len(times) > 1 else nullcontext()
-            ):  # a replay must be right on other weights
+        least = REPLAYED if compiled and first < LONG else 1  # of a long step Python is a small part
+        while len(times) < least or (len(times) < TRIALS and sum(times) < LONG):
+            other = compiled and len(times) > 1  # a replay must be right on other weights
+            with _negated(block) if other else nullcontext():
                 times.append(timed()[1])
         if len(model.counts(batch.inputs, batch.targets)) > 1:
             with no_grad():

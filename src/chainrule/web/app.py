@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from chainrule import __version__
 from chainrule.errors import ChainruleError
 from chainrule.web.bundle import PAGE, one_file, page, views
-from chainrule.web.guard import Guard
+from chainrule.web.guard import HEADERS, Guard
 from chainrule.web.jobs import Jobs
 from chainrule.web.models import Models
 from chainrule.web.routes import answers, calculus, lab, lessons, tokens
@@ -59,8 +59,12 @@ def create_app(folder: Path = Path("runs"), deep: bool = True) -> FastAPI:
 
 async def static(request: Request) -> Response:
     """A file of the page. They are small: read at once, one costs half of what a stream through threads does."""
-    found = (PAGE / request.path_params["path"]).resolve()
-    if not (found.is_relative_to(PAGE.resolve()) and found.is_file()):
+    try:
+        found = (PAGE / request.path_params["path"]).resolve()
+        there = found.is_relative_to(PAGE.resolve()) and found.is_file()
+    except (OSError, ValueError):  # no path at all: too long, or with a character that none can have
+        there = False
+    if not there:
         raise HTTPException(404, f"{request.url.path[:80]}: no such file")
     status = found.stat()
     headers = {"ETag": f'"{status.st_mtime_ns:x}-{status.st_size:x}"'}
@@ -87,7 +91,7 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def broken(_: Request, error: Exception) -> Response:
-        return JSONResponse({"error": f"the Studio failed: {type(error).__name__}: {error}"}, 500)
+        return JSONResponse({"error": f"the Studio failed: {type(error).__name__}: {error}"}, 500, HEADERS)
 
 
 def _pages(app: FastAPI) -> None:

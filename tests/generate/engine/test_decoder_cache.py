@@ -132,4 +132,4 @@ def test_formats_that_are_not_there_are_refused() -> None:
         session(cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4), cache="int8")
     with pytest.raises(ConfigError) as refused:
         Decoder(make("lstm", vocab_size=65), cache="bf16")
-    assert refused.value.spelled(lambda name: f"--{name}").startswith("--cache is bf16")
+    assert refused.value.spelled(lambda name: f"--{name}").startswith("sample: --cache is bf16")

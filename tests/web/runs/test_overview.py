@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import chainrule as cr
+from chainrule.doctor import Finding
+from chainrule.doctor.finding import Code
 from chainrule.runs.records.compare import facts
+from chainrule.web.runs.findings import MOST, Findings
 
 
 def test_no_directory_is_no_runs(ask: Any) -> None:
@@ -27,9 +30,6 @@ def test_the_list_is_that_of_the_library(ask: Any, runs: Path) -> None:
 
 
 def test_the_list_counts_what_the_doctor_found(ask: Any, runs: Path) -> None:
-    from chainrule.doctor import Finding
-    from chainrule.doctor.finding import Code
-
     def count() -> int:
         return next(line["findings"] for line in ask("/api/runs")["runs"] if line["name"] == "one")
 
@@ -89,3 +89,22 @@ def test_a_path_that_leaves_the_directory_is_refused(runs: Path) -> None:
     for name in ("..", "../outside", "/etc", "", ".", "one/../../outside"):
         with pytest.raises(cr.ConfigError, match="must be the name of a run there"):
             Runs(runs).path(name)
+
+
+@pytest.mark.parametrize("findings", [None, ["x"], [{}], 3])
+def test_a_damaged_finding_is_left_out(ask: Any, runs: Path, findings: Any) -> None:
+    def counts() -> dict[str, int]:
+        return {line["name"]: line["findings"] for line in ask("/api/runs")["runs"]}
+
+    before = counts()
+    with (runs / "one" / "log.jsonl").open("a") as log:
+        log.write(json.dumps({"step": 1, "watch": {"findings": findings}}) + "\n")
+    assert counts() == before
+
+
+def test_problems_are_counted_beyond_those_that_are_shown() -> None:
+    found = Findings()
+    for step in range(MOST + 5):
+        finding = Finding(Code.LOSS_SPIKE, "problem", "loss", "1", "it rose", "a smaller rate")
+        found.add({"step": step, "finding": finding.to_dict()})
+    assert len(found.listed()) == MOST and found.problems == MOST + 5

@@ -106,3 +106,19 @@ def test_what_an_empty_field_stands_for(ask: Any) -> None:
     timed = ask("/api/train/check", form | {"steps": "", "budget": "60"})["defaults"]
     assert timed["n_embd"] == timed["lr"] == "fits the time" and timed["seed"] == "0"
     assert "n_head" not in ask("/api/train/check", form | {"family": "lstm"})["defaults"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "n" * 300),
+        ("name", "/etc/passwd"),
+        ("data", "d" * 5000),
+        ("data", "a\0b"),
+        ("tokenizer", "t" * 5000),
+    ],
+)
+def test_what_is_no_path_is_refused_beside_its_field(ask: Any, field: str, value: str) -> None:
+    given = {"options": {field: value}} if field == "tokenizer" else {field: value}
+    problems = ask("/api/train/check", QUICK | given)["problems"]
+    assert [problem["fields"] for problem in problems] == [[field]]

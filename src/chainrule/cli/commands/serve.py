@@ -71,7 +71,7 @@ class Command:
             if find_spec(package) is None:
                 rule = "pip install 'chainrule[serve]'"
                 raise ConfigError(f"serve: {package} is not installed ({rule})")
-        from chainrule.serve.http.address import bound, check_host, family, is_local
+        from chainrule.serve.http.address import address_family, bound, check_host, is_local
         from chainrule.serve.models import ModelPath, load_models
 
         for name in self.allow_host:
@@ -80,7 +80,7 @@ class Command:
         if key is not None and not (key := key.strip()):
             raise ConfigError("serve: ", Setting("api_key"), " is empty (must be a key, or left out)")
         if key is None and not is_local(self.host):
-            family(self.host, self.port)  # a mistyped address is that first of all
+            address_family(self.host, self.port)  # a mistyped address is that first of all
             rule = f"must have one, or set {KEY}: others can reach this address"
             raise ConfigError(
                 "serve: ", Setting("host"), f" is {self.host} without ", Setting("api_key"), f" ({rule})"

@@ -22,6 +22,7 @@ from chainrule.errors import CacheFull, ConfigError, DataError, Setting, ShapeEr
 from chainrule.generate.engine.plan import Plan
 from chainrule.generate.engine.program import UNLIMITED
 from chainrule.generate.engine.weights import Floats, check_cache
+from chainrule.generate.sampling import SAMPLE
 from chainrule.models import LanguageModel
 from chainrule.types import Ids
 
@@ -83,7 +84,7 @@ class Decoder:
         self._engine = plan.open(batch, cache_memory, cache)
         if (page := self.pages).free == 0:
             least = f"must be at least a page of {page.positions} tokens, {page.bytes:,}"
-            raise ConfigError(Setting("cache_memory"), f" is {cache_memory:,} bytes ({least})")
+            raise ConfigError(SAMPLE, Setting("cache_memory"), f" is {cache_memory:,} bytes ({least})")
         self.most_tokens = self.context
         """Tokens of one sequence at most: the context, or fewer if `cache_memory` holds fewer."""
         if page.free is not None:

@@ -20,6 +20,7 @@ from chainrule.generate.engine.weights import (
     not_finite,
     rounded,
 )
+from chainrule.generate.sampling import SAMPLE
 from chainrule.models import Model
 from chainrule.trace import Graph, trace
 from chainrule.trace.by_token import check_by_token
@@ -111,13 +112,13 @@ class Plan:
         check_cache(cache)
         if cache != "fp32" and (self.recurrent or not self.compiled):
             why = "a recurrent model has no cache" if self.recurrent else "NumPy runs this model"
-            raise ConfigError(Setting("cache"), f" is {cache} (must be fp32: {why})")
+            raise ConfigError(SAMPLE, Setting("cache"), f" is {cache} (must be fp32: {why})")
         if self.compiled and self._compiler is not None:
             engine: Engine = self._compiler.open(sequences, cache_memory or 0, cache)
             return engine
         if cache_memory is not None and self.context < UNLIMITED:
             rule = "must be left out: only the C++ extension limits a cache, and NumPy runs this model"
-            raise ConfigError(Setting("cache_memory"), f" is {cache_memory:,} bytes ({rule})")
+            raise ConfigError(SAMPLE, Setting("cache_memory"), f" is {cache_memory:,} bytes ({rule})")
         self._interpreter = self._interpreter or self._interpreted()
         return self._interpreter.fresh()
 

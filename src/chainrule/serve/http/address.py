@@ -13,7 +13,10 @@ from chainrule.errors import ConfigError, Setting
 def bound(host: str, port: int) -> socket.socket:
     """A socket at this address, which is refused while it is taken; it accepts nothing before the server runs."""
     # Named as TCP: asyncio then sends small packets at once, which a client would otherwise wait 40 ms for.
-    found = socket.socket(family(host, port), socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        found = socket.socket(address_family(host, port), socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as error:  # a kind of address that this machine does not have
+        raise no_address(host, error) from None
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
@@ -26,7 +29,7 @@ def bound(host: str, port: int) -> socket.socket:
     return found
 
 
-def family(host: str, port: int) -> socket.AddressFamily:
+def address_family(host: str, port: int) -> socket.AddressFamily:
     """The kind of address that a host has; one without an address is refused."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

@@ -33,6 +33,8 @@ class FlatLook(Look):
 
     def summary(self) -> dict[str, Any]:
         """Tokens, and that there is no more to be looked at than what it gives."""
+        if self.changes:
+            self.view()
         tokens = [int(id) for id in self.reading.ids]
         nothing = dict.fromkeys(("predicts", "lens", "sums", "window"), False)
         return nothing | {

@@ -105,13 +105,13 @@ def translated(loaded: Loaded, form: Form, tell: Tell) -> dict[str, Any]:
 def _tokens(work: Work, seen: inspect.View, target: list[int]) -> list[dict[str, Any]]:
     """Each token of the target with its probability, and what else could have stood there."""
     tokenizer = work.loaded.tokenizer
-    top = seen.top(min(TOP, tokenizer.vocab_size))
+    top, probabilities = seen.top(min(TOP, tokenizer.vocab_size)), seen.probabilities
     return [
         {
             "id": id,
             "piece": tokenizer.piece(id),
             "given": at < len(work.begun),
-            "p": float(seen.probabilities[at, id]),
+            "p": float(probabilities[at, id]),
             "top": [{"id": i, "piece": tokenizer.piece(i), "p": p} for i, p in top[at]],
         }
         for at, id in enumerate(target)

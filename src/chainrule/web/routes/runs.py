@@ -63,6 +63,8 @@ def _trainings(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) 
     async def check(form: Annotated[dict[str, Any], Body()]) -> Any:
         def work(tell: Tell) -> Any:
             found = reviewed(form)
+            if any("name" in problem["fields"] for problem in found["problems"]):
+                return found
             try:
                 trainings.check_name(str(form.get("name") or "").strip())
             except Refused as error:
@@ -137,14 +139,15 @@ def _one(router: APIRouter, jobs: Jobs, runs: Runs, trainings: Trainings) -> Non
 async def events(request: Any, path: Path, name: str, trainings: Trainings, runs: Runs) -> AsyncIterator[str]:
     """A snapshot whenever the log or the process has changed."""
     live = Live(path)
-    before, silent = None, 0.0
+    before, was, silent = None, None, 0.0
     while not await request.is_disconnected():
         changed = await asyncio.to_thread(live.update)
         process = trainings.state(name)
         state = (live.files.busy, process)
         if changed or state != before:
-            if live.files.log.exists() and (not live.settings or state != before):
-                live.settings = (await asyncio.to_thread(runs.history, name)).settings
+            alive = (state[0], process and process["alive"])
+            if live.files.log.exists() and (not live.settings or alive != was):
+                was, live.settings = alive, (await asyncio.to_thread(runs.history, name)).settings
             shown = live.snapshot() | {"process": process, "there": live.files.log.exists()}
             yield f"data: {json.dumps(shown, allow_nan=False)}\n\n"
             before, silent = state, 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from chainrule.doctor import Finding
@@ -26,25 +27,40 @@ class Findings:
     def __init__(self) -> None:
         self._told: deque[dict[str, Any]] = deque(maxlen=MOST)
         self._looks: dict[str, dict[str, Any]] = {}
+        self._codes: set[str | None] = set()  # of all that was told
+        self._problems = 0  # that were told, also those that are no longer among the last
 
     def add(self, record: dict[str, Any]) -> None:
         """The next record; most hold no finding. Each look inside finds the same again: it counts once."""
         step = {"step": record["step"]}
-        if "finding" in record:
-            self._told.append(step | said(Finding.from_dict(record["finding"])))
-        for finding in map(Finding.from_dict, record.get("watch", {}).get("findings", [])):
-            self._looks.setdefault(str(finding.code or finding.about), step | said(finding))
+        for each in _entries([record.get("finding")]):
+            self._told.append(step | each)
+            self._codes.add(each["code"])
+            self._problems += each["level"] == "problem"
+        for each in _entries(record.get("watch", {}).get("findings")):
+            self._looks.setdefault(each["code"] or each["about"], step | each)
 
     def listed(self) -> list[dict[str, Any]]:
         """In the order of their steps; what was told need not be seen too."""
-        told = {each["code"] for each in self._told} - {None}
-        looks = [each for each in self._looks.values() if each["code"] not in told]
-        return sorted([*self._told, *looks], key=lambda each: each["step"])
+        return sorted([*self._told, *self._seen()], key=lambda each: each["step"])
 
     @property
     def problems(self) -> int:
         """How many of them are more than a remark."""
-        return sum(each["level"] == "problem" for each in self.listed())
+        return self._problems + sum(each["level"] == "problem" for each in self._seen())
+
+    def _seen(self) -> list[dict[str, Any]]:
+        told = self._codes - {None}
+        return [each for each in self._looks.values() if each["code"] not in told]
+
+
+def _entries(found: Any) -> Iterator[dict[str, Any]]:
+    """The findings of a part of a record; a log that was damaged may hold anything there."""
+    for each in found if isinstance(found, list) else ():
+        try:
+            yield said(Finding.from_dict(each))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
 
 
 def said(finding: Finding) -> dict[str, Any]:

@@ -106,7 +106,8 @@ class Runs:
 
     def line(self, name: str) -> dict[str, Any]:
         history = self.history(name)
-        found = self._digests[history.folder].findings.problems
+        with self._lock:
+            found = self._digests[history.folder].findings.problems
         return {"name": name, "problem": history.problem, "findings": found, **facts(history)}
 
     def whole(self, name: str) -> dict[str, Any]:

@@ -127,6 +127,11 @@ class Plan:
             check_tokenizer(asked)
         except ChainruleError as error:
             raise in_form(error) from None
+        except OSError as error:
+            named = self.options.get("tokenizer", "")[:80]
+            raise Refused(
+                f"train: tokenizer is {named!r}: {error.strerror} (must be a file)", "tokenizer"
+            ) from None
         try:
             if self.data not in BUILT_IN and not find(self.data).exists():
                 raise DataError(
@@ -134,6 +139,8 @@ class Plan:
                 )
         except DataError as error:
             raise Refused(str(error), "data") from None
+        except (OSError, ValueError):
+            raise Refused(f"train: data is {self.data[:80]!r} (must be a corpus or a path)", "data") from None
         return asked
 
     def problems(self) -> tuple[list[Refused], Plan]:

@@ -65,13 +65,17 @@ class Trainings:
     def start(self, plan: Plan) -> str:
         """Start a training; the name of its run, a free one if none was asked for."""
         with self._lock:
-            self.check_name(plan.name)
+            self._check_name(plan.name)
             path = self.folder / plan.name if plan.name else self._free(plan.family)
             self._begin(path.name, plan.words(path))
             return path.name
 
     def check_name(self, name: str) -> None:
         """Refuse a name that has been used, also by a training that failed: its output would be lost."""
+        with self._lock:
+            self._check_name(name)
+
+    def _check_name(self, name: str) -> None:
         there = (self.folder / name).exists()
         if name and (there or name in self._used()):
             what = "is being trained" if self._alive(name) else "is there already" if there else "has failed"

@@ -63,7 +63,7 @@ export async function render(place, { params, remember, signal: left, work }) {
   const listeners = new Set();
   function pick(at) {
     state.at = at;
-    state.token = null;
+    if (seen.kind !== "bag") state.token = null; // the label of a bag of words is that of the whole text
     keep();
     drawStrip();
     drawNext();

@@ -21,7 +21,7 @@ export const rowAt = (seen, at) => seen.top?.[Math.min(at, seen.top.length - 1)]
 /** How a token is drawn: its weight, the kind of its color, what it says, and a word beside it. */
 export function dressed(seen, i, token) {
   if (seen.kind === "bag") {
-    const label = token ?? seen.top[0][0].id, adds = seen.adds.map((row) => row[label]);
+    const label = token in (seen.adds[0] ?? []) ? token : seen.top[0][0].id, adds = seen.adds.map((row) => row[label]);
     return { weight: (70 * Math.abs(adds[i])) / Math.max(...adds.map(Math.abs), 1e-12), up: adds[i] > 0, title: `adds ${number(adds[i])} to the logit`, data: { adds: String(adds[i]) } };
   }
   if (seen.kind === "words") return { weight: 0, title: seen.places.includes(i) ? "" : "it has no vector", data: seen.places.includes(i) ? {} : { unknown: "" } };

@@ -25,7 +25,7 @@ export async function bagCard({ state, seen, given, listeners, ask }) {
   const found = await ask(`/api/microscope/words?${given()}`);
   const terms = h("div.stack"), missing = h("div.stack");
   const draw = (at) => {
-    const label = state.token ?? rowAt(seen, at)[0].id;
+    const label = state.token in found.labels ? state.token : rowAt(seen, at)[0].id;
     replace(terms, sum(found, label));
     replace(missing, h("p.small.soft", "How the probability of ", h("code", found.labels[label]), " would change without each word: blue words speak for it, orange ones against it. Choose a word above."),
       signed(seen.pieces, found.without.map((row) => found.p[label] - row[label]), "What each word does to the label"),
