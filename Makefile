@@ -18,6 +18,9 @@ SOURCES := $(shell find src -name '*.py') $(NATIVE_SOURCES)
 # Matplotlib keeps a list of fonts; here, not in the user's home.
 export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
 
+# Tests start the program hundreds of times: compiled once, a module is not compiled by each of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The workers of a test run share the cores, so each keeps its matrix products on one.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 

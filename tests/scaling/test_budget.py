@@ -137,7 +137,7 @@ def test_a_small_text_for_a_long_budget_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("chainrule.cli.render.progress.PATIENCE", 0.0)
-    monkeypatch.setattr("chainrule.cli.render.progress.PLAIN", 0.0)
+    monkeypatch.setattr("chainrule.cli.render.progress.PLAIN", 0.01)
     main(["train", "gpt", "small.txt", "--budget", "2s", "--eval-windows", "4"])
     out, err = capsys.readouterr()
     assert (
