@@ -29,7 +29,7 @@ from chainrule.doctor.settings import Settings
 from chainrule.inspect.probe import untouched
 from chainrule.machine import clock, memory, one_blas_thread, peak_memory
 from chainrule.models import Compiled, Model
-from chainrule.models.gradient import backward
+from chainrule.models.gradient import Gradient, backward
 from chainrule.models.microbatch import Batch, row_count, take
 from chainrule.optim import clip_global_norm
 from chainrule.text import BPETokenizer, Tokenizer
@@ -39,9 +39,9 @@ BATCHES = 8  # that are read
 TOKENS = 1 << 22  # that are counted at most
 BLOCKS = 64  # places of a long text from which they are taken
 SHOWN = 5  # labels or tokens that are named
-LONG = 0.8  # seconds for trials of a step: the first pass is slow, and a compiled step is recorded and compared first
-TRIALS = 6  # at most
-REPLAYED = 4  # the first trial of a compiled step that is a replay alone
+LONG = 0.8  # seconds for trials of a step, of which the first is slow
+SHORT = 0.1  # seconds: Python is a good part of such a step, and compiled it is much shorter
+REPLAYS = 7  # trials of a short step: four before it is replayed alone, and some more
 STOP = re.compile(r"end|eos|/s>", re.IGNORECASE)  # in the names of tokens that end a text
 
 
@@ -192,9 +192,9 @@ def measure(
     model: Model, batch: Batch, config: Settings, *, compiled: bool = False
 ) -> tuple[float, float, int]:
     """Compute a step and forget it: the first part of its loss, its seconds, and the bytes of memory it needs."""
-    gradient, block = Compiled(model).gradient if compiled else None, model.parameters()
+    trial, block = Compiled(model), model.parameters()
 
-    def timed() -> tuple[float, float]:
+    def timed(gradient: Gradient | None = None) -> tuple[float, float]:
         began = time.perf_counter()
         block.zero_grad()
         model.train()
@@ -206,11 +206,12 @@ def measure(
     with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):
         loss, first = timed()
         times = [first]
-        least = REPLAYED if compiled and first < LONG else 1  # of a long step Python is a small part
-        while len(times) < least or (len(times) < TRIALS and sum(times) < LONG):
-            other = compiled and len(times) > 1  # a replay must be right on other weights
+        replays = compiled and first < SHORT
+        while len(times) < (REPLAYS if replays else 3) and sum(times) < LONG:
+            other = replays and len(times) > 2  # a replay must be right on other weights
             with _negated(block) if other else nullcontext():
-                times.append(timed()[1])
+                times.append(timed(trial.gradient if replays else None)[1])
+        trial.forget()  # training records its own
         if len(model.counts(batch.inputs, batch.targets)) > 1:
             with no_grad():
                 loss = model.losses(batch.inputs, batch.targets)[0].item()

@@ -18,10 +18,9 @@ from chainrule.generate.engine.weights import (
     pack,
     panel_words,
 )
-from tests.kernels.decode.test_program import entering, settings
+from tests.kernels.decode.test_program import entering
 
 extension = native.kernels()
-__all__ = ["settings"]  # a fixture, for each test
 NAMES = (*BLOCKS, *FILE_FORMATS)
 
 

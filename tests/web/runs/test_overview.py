@@ -14,7 +14,6 @@ import chainrule as cr
 from chainrule.doctor import Finding
 from chainrule.doctor.finding import Code
 from chainrule.runs.records.compare import facts
-from chainrule.web.runs.findings import MOST, Findings
 
 
 def test_no_directory_is_no_runs(ask: Any) -> None:
@@ -100,11 +99,3 @@ def test_a_damaged_finding_is_left_out(ask: Any, runs: Path, findings: Any) -> N
     with (runs / "one" / "log.jsonl").open("a") as log:
         log.write(json.dumps({"step": 1, "watch": {"findings": findings}}) + "\n")
     assert counts() == before
-
-
-def test_problems_are_counted_beyond_those_that_are_shown() -> None:
-    found = Findings()
-    for step in range(MOST + 5):
-        finding = Finding(Code.LOSS_SPIKE, "problem", "loss", "1", "it rose", "a smaller rate")
-        found.add({"step": step, "finding": finding.to_dict()})
-    assert len(found.listed()) == MOST and found.problems == MOST + 5
