@@ -174,9 +174,8 @@ def running_memory(
     """Bytes of a model that generates: its weights in a format of `generate.Decoder`, and keys and values so far."""
     graph = step_graph(model, batch)
     packed = matrices(graph)
-    rest = model.count() - sum(
-        param.size for param in packed
-    )  # vectors and learned positions stay in float32
+    # Vectors and learned positions stay in float32.
+    rest = model.count() - sum(param.size for param in packed)
     bits = sum(param.size * BITS[_format(param, weights)] for param in packed)
     cached = cached_numbers(graph, batch.past)
     return {"weights": round(bits / 8) + FLOAT * rest, "cache": FLOAT * cached}

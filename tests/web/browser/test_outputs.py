@@ -103,6 +103,7 @@ def test_a_bag_of_words(page: Any, fits: Any, flat: Path) -> None:
     page.click('[aria-label="Tokens"] .token >> nth=0')
     page.wait_for_selector("th >> text=without the")
     assert numbers("without") == np.exp(seen.without[0]).tolist()
+    assert numbers("adds") == seen.by_token[:, other].tolist()  # the label stays chosen
     fits()
 
 

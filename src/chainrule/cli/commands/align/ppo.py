@@ -75,7 +75,7 @@ class Command(AlignOptions):
 
 
 def imported(name: str) -> Any:
-    """The function MODULE:NAME; it is the code of whoever asks for it."""
+    """The function MODULE:NAME, which is code of the user."""
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         raise ConfigError("ppo: ", Setting("reward_function"), f" is {name} (must be MODULE:NAME)")
