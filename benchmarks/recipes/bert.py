@@ -23,13 +23,13 @@ from benchmarks.recipes.prose import prose
 from benchmarks.recipes.results import write
 from chainrule.data import read_labeled
 
-SIZES = "--n-layer 2 --n-head 4 --n-embd 128 --n-hidden 512 --block-size 64 --norm pre"
+SIZES = "--n-layer 2 --n-head 4 --n-embd 192 --n-hidden 768 --block-size 64 --norm pre"
 MAKE = {  # a file or directory of the work, and the command that makes it
     "tokens.json": "tokenize train {work}/prose.txt --kind wordpiece --vocab-size 12000 --out {out}",
     "shards": "data build {work}/prose.txt --by paragraph --tokenizer {work}/tokens.json --end= --validation 0.005 "
     "--out {out}",
-    "words": "train word2vec {work}/prose.txt --dim 128 --epochs 5 --sample 1e-4 --out {out}",
-    "bert": "train bert {work}/shards --init-embeddings {work}/words {sizes} --dropout 0 --batch-size 32 --lr 2e-3 "
+    "words": "train word2vec {work}/prose.txt --dim 192 --epochs 5 --sample 1e-4 --out {out}",
+    "bert": "train bert {work}/shards --init-embeddings {work}/words {sizes} --dropout 0 --batch-size 32 --lr 1.5e-3 "
     "--warmup 500 --weight-decay 0.01 --beta2 0.98 --precision bf16 --max-steps {steps} --eval-every 2000 "
     "--save-every 2000 --out {out}",
 }

@@ -19,45 +19,45 @@ constexpr size_t MR = 2, NR_VECS = 1;
 #endif
 constexpr size_t NR = NR_VECS * LANES;
 
-template <size_t ROWS>
+template <size_t ROWS, size_t VECS = NR_VECS>
 struct Tile {
-    Vec c[ROWS][NR_VECS];
+    Vec c[ROWS][VECS];
 };
 
-template <size_t ROWS, class Body>  // body(row, column, vector)
-INLINE void for_vectors(Tile<ROWS>& tile, Body body) {
+template <size_t ROWS, size_t VECS, class Body>  // body(row, column, vector)
+INLINE void for_vectors(Tile<ROWS, VECS>& tile, Body body) {
 #pragma GCC unroll 16
     for (size_t i = 0; i < ROWS; ++i)
 #pragma GCC unroll 4
-        for (size_t v = 0; v < NR_VECS; ++v) body(i, v * LANES, tile.c[i][v]);
+        for (size_t v = 0; v < VECS; ++v) body(i, v * LANES, tile.c[i][v]);
 }
 
-template <size_t ROWS>
-INLINE void clear(Tile<ROWS>& tile) {
+template <size_t ROWS, size_t VECS>
+INLINE void clear(Tile<ROWS, VECS>& tile) {
     for_vectors(tile, [](size_t, size_t, Vec& c) { c = fill(0); });
 }
 
-// tile += A B: A (ROWS, K) has element (i, k) at a[i a_row + k a_k]; B (K, NR) has row k at b + k b_k.
+// tile += A B: A (ROWS, K) has element (i, k) at a[i a_row + k a_k]; B (K, VECS) has row k at b + k b_k.
 // Each element is summed over k in order, whatever the tile: the result does not depend on ROWS. `term(a, b, c)` is
 // what a step along k does with an element of A in all lanes and a vector of B, by default c + a b. The first `ahead`
 // steps each prefetch a row of `next` (…, NR) into the L2 cache.
 using Term = Vec(Vec, Vec, Vec);
 
-template <size_t ROWS, Term term = fma>
-INLINE void multiply(Tile<ROWS>& tile, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k, size_t K,
+template <size_t ROWS, Term term = fma, size_t VECS>
+INLINE void multiply(Tile<ROWS, VECS>& tile, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k, size_t K,
                      const float* next = nullptr, size_t ahead = 0) {
-    Tile<ROWS> t = tile;  // a local copy, which the compiler keeps in registers
+    Tile<ROWS, VECS> t = tile;  // a local copy, which the compiler keeps in registers
     for (size_t k = 0; k < K; ++k) {
         if (k < ahead)
             for (size_t v = 0; v < NR_VECS; ++v) __builtin_prefetch(next + k * NR + v * LANES, 0, 2);
-        Vec row[NR_VECS];
+        Vec row[VECS];
 #pragma GCC unroll 4
-        for (size_t v = 0; v < NR_VECS; ++v) row[v] = load(b + k * b_k + v * LANES);
+        for (size_t v = 0; v < VECS; ++v) row[v] = load(b + k * b_k + v * LANES);
 #pragma GCC unroll 16
         for (size_t i = 0; i < ROWS; ++i) {
             const Vec element = fill(a[i * a_row + k * a_k]);
 #pragma GCC unroll 4
-            for (size_t v = 0; v < NR_VECS; ++v) t.c[i][v] = term(element, row[v], t.c[i][v]);
+            for (size_t v = 0; v < VECS; ++v) t.c[i][v] = term(element, row[v], t.c[i][v]);
         }
     }
     tile = t;

@@ -55,6 +55,12 @@ INLINE size_t first_query(const Attention& call, size_t s) {
     return call.causal && s + call.T > call.S ? s + call.T - call.S : 0;
 }
 
+// How many of `count` queries the block that begins at query t has. A tile that is not full comes first: under a causal mask
+// the first queries see few keys.
+INLINE size_t block_rows(size_t t, size_t count, size_t most) {
+    return t < count % MR ? count % MR - t : smaller(most, count - t);
+}
+
 // A block of scores: queries t .. t + rows against keys s .. s + keys.
 struct Block {
     const Attention& call;
@@ -109,11 +115,16 @@ template <class Finish>
 INLINE void each_product(const Block& block, const float* a, size_t a_row, const float* b, size_t K, Finish finish) {
     for (size_t j = 0; j < block.keys; j += NR)
         for (size_t r = 0; r < block.rows; r += MR) {
-            if (block.columns(r) <= j) continue;
-            Tile<MR> tile;
-            clear(tile);
-            multiply(tile, a + r * a_row, a_row, 1, b + j * K, NR, K);
-            for_vectors(tile, [&](size_t i, size_t v, Vec& product) { finish(r + i, j + v, product); });
+            const size_t seen = block.columns(r);
+            auto product = [&](auto tile) {
+                clear(tile);
+                multiply(tile, a + r * a_row, a_row, 1, b + j * K, NR, K);
+                for_vectors(tile, [&](size_t i, size_t v, Vec& out) { finish(r + i, j + v, out); });
+            };
+            if (seen > j + LANES || (seen > j && NR == LANES))
+                product(Tile<MR>());
+            else if (seen > j)
+                product(Tile<MR, 1>());  // the mask hides the rest of the tile
         }
 }
 
@@ -265,8 +276,10 @@ void forward(Heads<float> o, float* lse_bht, const Attention& call, size_t b, si
         from.values = at.values, from.value_panel = seen, from.value_row = NR;
     }
     for (size_t h = hk * group; h < (hk + 1) * group; ++h)
-        for (size_t i = 0; i < count; i += QUERIES)
-            forward_block(o, lse_bht, at, from, {call, b, h, t + i, smaller(QUERIES, count - i), 0, 0});
+        for (size_t i = 0, rows; i < count; i += rows) {
+            rows = block_rows(i, count, QUERIES);
+            forward_block(o, lse_bht, at, from, {call, b, h, t + i, rows, 0, 0});
+        }
 }
 
 struct BackwardSpace {
@@ -310,6 +323,9 @@ void recompute_weights(const BackwardSpace& at, const float* lse, const Block& b
         // a tile of keys may begin at the last of these and extend beyond
         for (size_t j = end; j < used + MR; ++j) z[j] = dropped[j] = 0;
     }
+    const size_t beyond = round_up(block.rows, MR) - block.rows;  // rows of the last tile that belong to the next block
+    zero(at.weights + block.rows * SCORES_ROW, beyond * SCORES_ROW);
+    zero(at.dropped + block.rows * SCORES_ROW, beyond * SCORES_ROW);
 }
 
 // out (keys, n) += Wᵀ x for a block W of weights and the rows x of its queries
@@ -383,10 +399,11 @@ void backward(const AttentionGradient& gradient, const Attention& call, size_t b
     for (size_t h = hk * group; h < (hk + 1) * group; ++h) {
         take_queries(at, gradient, call, b, h);
         for (size_t i = s; i < end; i += KEYS) {
-            const size_t begin = first_query(call, i);
-            for (size_t t = begin - begin % MR; t < call.T; t += MANY_QUERIES)
-                backward_block(gradient, at, s,
-                               {call, b, h, t, smaller(MANY_QUERIES, call.T - t), i, smaller(KEYS, end - i)});
+            const size_t begin = first_query(call, i), lead = call.T % MR;
+            for (size_t t = begin < lead ? 0 : begin - (begin - lead) % MR, rows; t < call.T; t += rows) {
+                rows = block_rows(t, call.T, MANY_QUERIES);
+                backward_block(gradient, at, s, {call, b, h, t, rows, i, smaller(KEYS, end - i)});
+            }
         }
         if (gradient.dq.data)
             copy_rows(gradient.dq.at(b, h, 0), gradient.dq.row, at.dq, at.query_row, 1, call.T, call.D);
