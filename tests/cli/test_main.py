@@ -216,7 +216,10 @@ BAD = {
         "--by: got 'lines' (must be one of file, line, paragraph; did you mean line?)",
     ),
     "too few words": (["vectors", "v.txt", "--analogy", "a", "b"], "--analogy: got 'a b' (must be 3 values)"),
-    "text for a number or none": (["train", "--budget", "x"], "--budget: got 'x' (must be a number)"),
+    "text for a number or none": (
+        ["train", "--budget", "x"],
+        "--budget: got 'x' (must be a number of seconds, or a time such as 10m or 1.5h)",
+    ),
     "a value for a switch": (["ngram", "--json=no"], "--json: got 'no' (must stand alone: leave out =no)"),
     "dashes of a value": (["data", "build", "--end", "--"], "if it begins with a dash, --end=VALUE"),
     "unknown family": (

@@ -48,6 +48,16 @@ def test_a_text_that_is_read_often_gets_dropout() -> None:
     assert choose(TEXT, 600).sizes["dropout"] == 0.1
 
 
+def test_of_a_rate_far_from_the_usual_nothing_is_foretold() -> None:
+    usual = choose(TEXT, 60)
+    for lr in (usual.training["lr"] / 10, usual.training["lr"] * 10):
+        choice = choose(TEXT, 60, training={"lr": lr})
+        assert (
+            choice.expected is None and f"lr {lr:g} is far from the {usual.training['lr']:g}" in choice.remark
+        )
+    assert choose(TEXT, 60, training={"lr": usual.training["lr"] / 2}).expected == usual.expected
+
+
 def test_the_warm_up_is_a_small_part_of_a_short_run() -> None:
     for seconds in (0.2, 1, 10, 600):
         choice = choose(TEXT, seconds)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chainrule.errors import ConfigError, FormatError, kind_of
+from chainrule.errors import ConfigError, FormatError, Setting, kind_of
 from chainrule.files import new_file
 from chainrule.io.binary import Cursor, map_file
 from chainrule.io.files import naming
@@ -75,7 +75,8 @@ def find_tokenizer(model: Path, vocab_size: int) -> Path:
     names = (f"tok{vocab_size}.bin", "tokenizer.bin")
     found = [model.with_name(name) for name in names if model.with_name(name).is_file()]
     if not found:
-        raise FormatError(f"{model}: no tokenizer beside it (must be {' or '.join(names)})")
+        rule = f"must be {' or '.join(names)}, or given to import by "
+        raise FormatError(f"{model}: no tokenizer beside it ({rule}", Setting("tokenizer"), ")")
     return found[0]
 
 

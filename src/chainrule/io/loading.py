@@ -7,7 +7,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from chainrule.errors import ChainruleWarning, DataError, FormatError
+from chainrule.errors import ChainruleWarning, DataError, FormatError, Setting
 from chainrule.files import check_new, check_regular
 from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
@@ -129,7 +129,8 @@ def _open_directory(path: Path, given: Tokenizer | None) -> Opened:
         raise DataError(f"{path}: holds no model (must have config.json, or one .gguf or .bin file)")
     found = open_pretrained(path, given)
     if found.tokenizer is None:
-        raise DataError(f"{path}: holds no tokenizer (must have tokenizer.json, or one must be given)")
+        rule = "must have tokenizer.json, or be given one by import "
+        raise DataError(f"{path}: holds no tokenizer ({rule}", Setting("tokenizer"), ")")
     return found
 
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chainrule import random
+from chainrule.runs.trainers import trainer_of
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Task
 from chainrule.train.config import TrainConfig, defaults
 from chainrule.train.log import Logger, score_in_words
-from chainrule.train.trainer import Trainer
 
 
 def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[str, float | None]:
-    """What the family `task.baseline` reaches on the `limit` validation examples that the run is evaluated on."""
+    """What the family `task.baseline` reaches at its best step on the `limit` validation examples of the run."""
     family = task.baseline
     kind = task_of(family)
     suited = kind.suited(task.corpus)
@@ -25,9 +25,14 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
     config = replace(settings, **suited.training, eval_windows=limit)
     with random.seeded(config.seed):
         simple, model, batches, held_out = Setup.new(family, task.corpus, None, config, **suited.sizes)
-    if Trainer(model, batches, [], config).run(_Told(config.max_steps, tell)).interrupted:
+    trainer, found = trainer_of((simple, model, batches, held_out), config), {}
+
+    def keep_best() -> None:
+        if trainer.best_so_far.step == trainer.steps:
+            found.update(simple.evaluate(model, held_out))
+
+    if trainer.run(_Told(config.max_steps, tell), keep_best).interrupted:
         raise KeyboardInterrupt
-    found = simple.evaluate(model, held_out)
     return {name: value for name, value in found.items() if value is None or isinstance(value, float)}
 
 

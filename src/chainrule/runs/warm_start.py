@@ -97,7 +97,7 @@ def check_family(start: Model, family: str) -> None:
     if type(start) is not kind and not fits_head(start, kind):
         theirs = describe(start)["model_type"]
         heads = [name for name, known in ENCODERS.items() if fits_head(start, known.model) and name in TASKS]
-        rule = f"must be one with a BERT inside: say train {' or '.join(heads)}" if heads else ""
+        rule = f"they fit a model with a BERT inside: say train {' or '.join(heads)}" if heads else ""
         rule = rule or f"must be one itself: say {TASKS[theirs].command.format(family=theirs)}"
         raise ConfigError(f"train: a {family} cannot begin with the weights of a {theirs} ({rule})")
 

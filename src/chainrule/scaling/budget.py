@@ -66,6 +66,11 @@ UNKNOWN = (
     "the lines of the text are sorted: the tenth that is held back is another part of the alphabet, and what will be "
     "reached on it cannot be foretold (shuffle the lines)"
 )
+FAR_RATE = (
+    "lr {given:g} is far from the {usual:g} that suits these sizes: what will be reached with it cannot be foretold "
+    "(leave it out)"
+)
+FAR = 3  # times a learning rate, or a third of it
 COUNTED = 20_000_000  # characters that are counted, at most
 PACE = 1.25  # times faster or slower than it was while it was timed a machine may turn out to be
 IN_ORDER = 0.9  # of the lines of a text that come in alphabetical order: a list that was sorted
@@ -85,12 +90,13 @@ class Choice:
         tuple[float, float] | None
     )  # bits per byte of the validation text, from and to, if that can be known
     seconds: float  # the budget
+    unknown: str = UNKNOWN  # why nothing is expected, if so
 
     @property
     def remark(self) -> str:
         """What stands against the budget: a text so small that most of the time would only repeat it; else nothing."""
         if self.expected is None:
-            return UNKNOWN
+            return self.unknown
         if self.epochs <= REPEATED:
             return ""
         enough = max(1, round(self.seconds * REPEATED / self.epochs))
@@ -136,7 +142,7 @@ def choose(
             model = make(family, **shape | dict(sizes), vocab_size=tokenizer.vocab_size)
         config = TrainConfig(**settings | dict(training) | {"seed": seed})
         steps = fitting_steps(model, config, parts, seconds, pace or seconds_per_step)
-        tried = Tried(shape | dict(sizes), settings | dict(training), model.count(), steps)
+        tried = Tried(shape | dict(sizes), settings | dict(training), model.count(), steps, rung.lr)
         enough = tried.tokens >= TOKENS_PER_PARAMETER * tried.parameters
         if best is None or enough:
             best = tried
@@ -149,8 +155,12 @@ def choose(
         best.sizes.setdefault("dropout", 0.1)
     often = {"eval_every": max(FEWEST, best.steps // EVALUATIONS), "save_every": max(FEWEST, best.steps // 4)}
     settings = often | {"warmup": min(TrainConfig.warmup, best.steps // 10)} | best.training
-    forecast = expected(corpus, FLOPS * best.parameters * best.tokens)
-    return Choice(tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, forecast, seconds)
+    forecast, unknown, lr = expected(corpus, FLOPS * best.parameters * best.tokens), UNKNOWN, settings["lr"]
+    if not best.lr / FAR <= lr <= best.lr * FAR:
+        forecast, unknown = None, FAR_RATE.format(given=lr, usual=best.lr)
+    return Choice(
+        tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, forecast, seconds, unknown
+    )
 
 
 class Tried(NamedTuple):
@@ -160,6 +170,7 @@ class Tried(NamedTuple):
     training: dict[str, Any]
     parameters: int
     steps: int
+    lr: float  # that suits the size
 
     @property
     def tokens(self) -> int:

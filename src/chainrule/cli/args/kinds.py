@@ -69,7 +69,12 @@ PLAIN = {
     Path: Kind("PATH", "a path", Path),
     bool: Kind("", "true or false", bool, (bool,), words=0),
 }
-SECONDS = replace(PLAIN[float], read=seconds, toml=(int, float, str))
+SECONDS = replace(
+    PLAIN[float],
+    rule="a number of seconds, or a time such as 10m or 1.5h",
+    read=seconds,
+    toml=(int, float, str),
+)
 
 
 def kind_of(hint: Any, marks: Sequence[Any] = ()) -> Kind | None:

@@ -55,6 +55,8 @@ def _scored(run: cr.runs.Run, step: int, score: float, *, compared: bool) -> str
 
 def next_command(run: cr.runs.Run) -> str:
     """What to do with a trained model."""
+    if isinstance(run.model, cr.models.EncoderDecoder):
+        return f'translate with: {command_line("sample", run.folder)} --prompt "TEXT"'
     use, verb = ("generate text with", "sample") if run.task.writes else ("evaluate it with", "eval")
     if run.task.talks:
         use, verb = "talk with it", "chat"

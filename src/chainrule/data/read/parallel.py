@@ -91,11 +91,16 @@ def _docstrings() -> Iterator[tuple[str, str]]:
 
 
 def _one(path: Path) -> Iterator[tuple[str, str]]:
+    """The pairs of a dictionary, after a check that it is one."""
     if not path.exists():
         raise DataError(f"{path}: no such file (must be a file of pairs, two files A+B, or docstrings)")
     if path.suffix != ".dict":
         rule = "must be .tsv, .csv, .jsonl, .parquet or .dict, or A+B"
         raise DataError(f"{path}: not a file of pairs ({rule})")
+    return _dictionary(path)
+
+
+def _dictionary(path: Path) -> Iterator[tuple[str, str]]:
     for line in read_documents(path, by="line"):
         word, *spoken = line.text.partition("#")[0].split() or [""]
         if not word.startswith(";;;"):  # a comment in older versions

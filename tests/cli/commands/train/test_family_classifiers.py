@@ -74,10 +74,25 @@ def test_every_classifier_is_told_its_baseline(capsys: pytest.CaptureFixture[str
     )
     (record,) = (r["baseline"] for r in read(Path("bert/log.jsonl")) if "baseline" in r)
     assert record["accuracy"] == 1.0 and record["nats_per_label"] < 0.3
-    # The same texts are held back, and the command gives the same model.
-    main(["train", "bow-classifier", "reviews.tsv", "--out", "bow"])
-    last = [r for r in read(Path("bow/log.jsonl")) if "validation" in r][-1]
-    assert last["validation"] == pytest.approx(record["nats_per_label"], rel=1e-5)
+
+
+def test_the_baseline_is_what_its_own_command_gives_at_its_best_step(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rng = np.random.default_rng(
+        0
+    )  # of three texts two have the label that their word says: the bag soon learns the third
+    rows = (f"{('good', 'bad')[i % 2]} {rng.integers(200)}\t{(i + (i % 3 == 0)) % 2}" for i in range(300))
+    Path("noisy.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    main(["train", "bert-classifier", "noisy.tsv", *TINY, "--max-steps", "1", "--out", "bert"])
+    capsys.readouterr()
+    (record,) = (r["baseline"] for r in read(Path("bert/log.jsonl")) if "baseline" in r)
+    bow = result("train", "bow-classifier", "noisy.tsv", "--out", "bow", capsys=capsys)
+    assert (
+        bow["best_step"] < bow["steps"]
+    )  # the same texts are held back, and the command gives the same model
+    assert record["nats_per_label"] == pytest.approx(bow["best_loss"], rel=1e-5)
+    assert record["accuracy"] == bow["best_score"]
 
 
 def test_the_baseline_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
