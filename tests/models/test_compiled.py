@@ -93,13 +93,13 @@ FAMILIES: dict[str, Callable[[], Model]] = {
     "adapters": lambda: tuning.BottleneckAdapter(bottleneck=4).apply(make("llama", **TRANSFORMER)),
     "prefix": lambda: tuning.Prefix(length=2).apply(make("gpt", **TRANSFORMER | {"block_size": T + 2})),
     "prompt": lambda: tuning.Prompt(length=2).apply(make("gpt", **TRANSFORMER | {"block_size": T + 2})),
+    "llama prompt": lambda: tuning.Prompt(length=3).apply(make("llama", **TRANSFORMER | {"block_size": T + 3})),
     "bitfit": lambda: tuning.BitFit().apply(make("gpt", **TRANSFORMER)),
 }
 OP_BY_OP = {
     "mlp": "its batch norm keeps running statistics",
     "t5": "relative attention sums along diagonals by NumPy",
     "pretraining": "the number of masked words is that of the batch",
-    "prompt": "the rows behind the prompt are a slice, which the kernels of a norm do not take",
 }
 
 
