@@ -86,6 +86,8 @@ FAMILIES: dict[str, Callable[[], Model]] = {
     "mlp": lambda: make("mlp", n_layer=1, n_embd=4, n_hidden=9, vocab_size=V, block_size=3),
     "seq2seq": lambda: make("seq2seq", **TRANSFORMER, dropout=0.1),
     "t5": lambda: make("t5", **TRANSFORMER),
+    "t5 gated without dropout": lambda: make("t5", **TRANSFORMER, gated=True, tied=False, dropout=0.0),
+    "classifier by distance": lambda: make("bert-classifier", **TRANSFORMER, classes=3, relative_buckets=4),
     "classifier": lambda: make("bert-classifier", **TRANSFORMER, classes=3, dropout=0.1),
     "tagger": lambda: make("bert-tagger", **TRANSFORMER, classes=3),
     "pretraining": lambda: make("bert", **TRANSFORMER),
@@ -93,19 +95,20 @@ FAMILIES: dict[str, Callable[[], Model]] = {
     "adapters": lambda: tuning.BottleneckAdapter(bottleneck=4).apply(make("llama", **TRANSFORMER)),
     "prefix": lambda: tuning.Prefix(length=2).apply(make("gpt", **TRANSFORMER | {"block_size": T + 2})),
     "prompt": lambda: tuning.Prompt(length=2).apply(make("gpt", **TRANSFORMER | {"block_size": T + 2})),
-    "llama prompt": lambda: tuning.Prompt(length=3).apply(make("llama", **TRANSFORMER | {"block_size": T + 3})),
+    "llama prompt": lambda: tuning.Prompt(length=3).apply(
+        make("llama", **TRANSFORMER | {"block_size": T + 3})
+    ),
     "bitfit": lambda: tuning.BitFit().apply(make("gpt", **TRANSFORMER)),
 }
 OP_BY_OP = {
     "mlp": "its batch norm keeps running statistics",
-    "t5": "relative attention sums along diagonals by NumPy",
     "pretraining": "the number of masked words is that of the batch",
 }
 
 
 def batches_of(name: str) -> Batches:
     special = {"seq2seq": pairs, "t5": pairs, "classifier": labels, "tagger": tags, "pretraining": masked}
-    return special.get(name, words)()
+    return next((make for kind, make in special.items() if kind in name.split()), words)()
 
 
 def trained(
