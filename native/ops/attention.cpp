@@ -56,15 +56,23 @@ void attention_backward(const AttentionGradient& gradient, const Attention& call
     const size_t length = unit_length(S, call), parts = std::max<size_t>(1, (S + length - 1) / length);
     const size_t floats = attention().backward_scratch(call, std::min(length, S));
     const bool split = gradient.dq.data && parts > 1;
-    Scratch partial(split ? parts * B * H * T * D : 0);
+    const size_t diagonals = gradient.diagonals_hn ? H * (T + S - 1) : 0, group = diagonals / call.Hk;
+    Scratch partial(split ? parts * B * H * T * D : 0), along(B * parts * diagonals);
     for_units(call, parts, [&](size_t b, size_t hk, size_t i) {
         Scratch scratch(floats);
         AttentionGradient own = gradient;
         if (split) own.dq = {partial.data() + i * B * H * T * D, H * T * D, T * D, D};
+        if (diagonals) {  // each unit has its own, of the heads that share its keys
+            own.diagonals_hn = along.data() + (b * parts + i) * diagonals;
+            std::fill_n(own.diagonals_hn + hk * group, group, 0.0f);
+        }
         const size_t s = i * length;
         attention().backward(own, call, b, hk, s, std::min(length, S - s), scratch.data());
     });
     if (split) add_parts(gradient.dq, call, partial.data(), parts);
+    if (!diagonals) return;
+    std::fill_n(gradient.diagonals_hn, diagonals, 0.0f);
+    add_blocks(gradient.diagonals_hn, along.data(), B * parts, diagonals, diagonals);
 }
 
 }  // namespace chainrule

@@ -20,10 +20,12 @@ struct Attention {
     float scale;
     bool causal;  // query t sees the keys up to t + S - T
 
-    // A boolean or an additive mask, not both; strides of the axes (b, h, t, s) in elements.
+    // Where a query may attend, and what is added to the scores: either may be null. Strides of the axes (b, h, t, s) in
+    // elements; negative ones wrap.
     const uint8_t* allowed;
+    size_t allowed_stride[4];
     const float* added;
-    size_t mask_stride[4];
+    size_t added_stride[4];
 
     bool dropout;
     KeepMask keep;     // over the flat positions of (B, H, T, S)
@@ -35,6 +37,7 @@ struct AttentionGradient {
     Heads<const float> o, dy;
     const float* lse_bht;
     Heads<float> dq, dk, dv;
+    float* diagonals_hn = nullptr;  // (H, T + S - 1), or null: sums of dZ over b and where s - t is n - (T - 1); assigned
 };
 
 // On the pool.
@@ -46,7 +49,7 @@ struct AttentionKernels {
     void (*forward)(Heads<float> o, float* lse_bht, const Attention& call, size_t b, size_t hk, size_t t, size_t count,
                     float* scratch);
 
-    // Keys s .. s + count of key head hk: dk and dv of these keys, and their part of dq.
+    // Keys s .. s + count of key head hk: dk and dv of these keys, and their part of dq and of the diagonals.
     void (*backward)(const AttentionGradient& gradient, const Attention& call, size_t b, size_t hk, size_t s,
                      size_t count, float* scratch);
 

@@ -137,17 +137,20 @@ void scores(float* z, const Block& block, const float* queries, size_t query_row
 // Masks row r of the scores: adds the mask, and writes -inf where the query does not see the key.
 INLINE void hide(float* z, const Block& block, size_t r, size_t seen, size_t end) {
     const Attention& call = block.call;
-    const size_t *stride = call.mask_stride, step = stride[3];
-    const size_t first = block.b * stride[0] + block.h * stride[1] + (block.t + r) * stride[2] + block.s * step;
-    const size_t whole = step == 1 ? seen - seen % LANES : 0;
+    const auto first = [&](const size_t* stride) {
+        return block.b * stride[0] + block.h * stride[1] + (block.t + r) * stride[2] + block.s * stride[3];
+    };
+    const auto in_vectors = [&](size_t step) { return step == 1 ? seen - seen % LANES : 0; };
     if (call.allowed) {
-        const uint8_t* allowed = call.allowed + first;
+        const uint8_t* allowed = call.allowed + first(call.allowed_stride);
+        const size_t step = call.allowed_stride[3], whole = in_vectors(step);
         for (size_t j = 0; j < whole; j += LANES)
             store(z + j, select(fill_int(0) - load_bools(allowed + j), load(z + j), fill(HIDDEN)));
         for (size_t j = whole; j < seen; ++j) z[j] = allowed[j * step] ? z[j] : HIDDEN;
     }
     if (call.added) {
-        const float* added = call.added + first;
+        const float* added = call.added + first(call.added_stride);
+        const size_t step = call.added_stride[3], whole = in_vectors(step);
         for (size_t j = 0; j < whole; j += LANES) store(z + j, load(z + j) + load(added + j));
         for (size_t j = whole; j < seen; ++j) z[j] += added[j * step];
     }
@@ -340,6 +343,16 @@ INLINE void add_to_keys(float* out, const float* w, const Block& block, const fl
         }
 }
 
+// Adds dZ to the sums along diagonals of its head, a row of the block after another                           [RA.3]
+void add_to_diagonals(float* diagonals_n, const float* dZ, const Block& block) {
+    for (size_t r = 0; r < block.rows; ++r, dZ += SCORES_ROW) {
+        float* out = diagonals_n + block.call.T - 1 - (block.t + r) + block.s;
+        const size_t seen = block.seen(r), whole = seen - seen % LANES;
+        for (size_t j = 0; j < whole; j += LANES) store(out + j, load(out + j) + load(dZ + j));
+        for (size_t j = whole; j < seen; ++j) out[j] += dZ[j];
+    }
+}
+
 void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, size_t first, const Block& block) {
     const Attention& call = block.call;
     const size_t s = block.s - first;
@@ -348,7 +361,7 @@ void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, 
     recompute_weights(at, gradient.lse_bht + (block.b * call.H + block.h) * call.T, block);
     if (gradient.dv.data)  // forward was: o = A v                                                             [AT.6]
         add_to_keys(at.dv + s * at.value_row, at.dropped, block, dy, at.value_row, call.Dv);
-    if (!gradient.dq.data && !gradient.dk.data) return;
+    if (!gradient.dq.data && !gradient.dk.data && !gradient.diagonals_hn) return;
 
     auto score_gradient = [&](size_t r, size_t j, Vec dA) {  // forward was: A = softmax(Z); overwrites A by dZ
         const size_t place = r * SCORES_ROW + j;
@@ -366,6 +379,8 @@ void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, 
                             SCORES_ROW, 1, at.key_rows + s * at.query_row + c, at.query_row, block.columns(r));
     if (gradient.dk.data)  // [AT.11]
         add_to_keys(at.dk + s * at.query_row, at.weights, block, queries, at.query_row, call.D);
+    if (gradient.diagonals_hn)
+        add_to_diagonals(gradient.diagonals_hn + block.h * (call.T + call.S - 1), at.weights, block);
 }
 
 // Copies the queries of one head, scaled, and the incoming gradient; do · o of each row                      [AT.9]

@@ -70,6 +70,7 @@ void check_norms();
 void check_losses();
 void check_recurrent();
 void check_optimizers();
+void check_pooling();
 void check_embedding();
 void check_word2vec();
 void check_panels();

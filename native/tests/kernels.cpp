@@ -151,6 +151,7 @@ int main(int count, char** arguments) {
     check_losses();
     check_recurrent();
     check_optimizers();
+    check_pooling();
     check_embedding();
     check_word2vec();
     check_panels();

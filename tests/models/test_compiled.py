@@ -11,14 +11,15 @@ import pytest
 import chainrule as cr
 from chainrule import native, ops, random
 from chainrule.autograd import precision
-from chainrule.data import Masked, Pair, Segmented
-from chainrule.errors import DataError
-from chainrule.models import IGNORE, Compiled, Model, make, tuning
+from chainrule.data import Masked, Pair, Segmented, Twins
+from chainrule.errors import DataError, ShapeError
+from chainrule.models import IGNORE, Compiled, Model, Reward, make, tuning
 from chainrule.models import compiled as module
 from chainrule.models.gpt import GPT
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch
 from chainrule.models.replayable import Replayable
+from chainrule.models.reward import Comparisons
 from chainrule.optim import AdamW, clip_global_norm
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="without kernels nothing is compiled")
@@ -69,6 +70,21 @@ def masked() -> Batches:
         yield Batch(Masked(ids, mask, segments, rng.integers(2, size=4)), batch.targets)
 
 
+def twins() -> Batches:
+    rng = np.random.default_rng(2)
+    while True:
+        texts, partners = (segmented(rng, rng.integers(V, size=(4, T))) for _ in range(2))
+        targets = np.where(rng.random(4) < 0.2, IGNORE, 0)
+        yield Batch(Twins(texts.ids, texts.mask, partners.ids, partners.mask), targets)
+
+
+def preferences() -> Batches:
+    rng = np.random.default_rng(2)
+    while True:
+        mask = np.arange(T) < rng.integers(1, T + 1, size=(4, 2, 1))
+        yield Batch(Comparisons(rng.integers(V, size=(4, 2, T)), mask), np.zeros(4, np.int64))
+
+
 SMALL = {"vocab_size": V, "block_size": T}
 TRANSFORMER = {"n_layer": 2, "n_head": 2, "n_embd": 16} | SMALL
 RECURRENT = {"n_layer": 2, "n_embd": 6, "n_hidden": 8} | SMALL
@@ -86,6 +102,13 @@ FAMILIES: dict[str, Callable[[], Model]] = {
     "mlp": lambda: make("mlp", n_layer=1, n_embd=4, n_hidden=9, vocab_size=V, block_size=3),
     "seq2seq": lambda: make("seq2seq", **TRANSFORMER, dropout=0.1),
     "t5": lambda: make("t5", **TRANSFORMER),
+    "t5 gated without dropout": lambda: make("t5", **TRANSFORMER, gated=True, tied=False, dropout=0.0),
+    "classifier by distance": lambda: make("bert-classifier", **TRANSFORMER, classes=3, relative_buckets=4),
+    "mean classifier": lambda: make("bert-classifier", **TRANSFORMER, classes=3, pooling="mean"),
+    "embedder": lambda: make("bert-embedder", **TRANSFORMER, dropout=0.1),
+    "embedder by distance": lambda: make("bert-embedder", **TRANSFORMER, relative_buckets=4, normalize=False),
+    "reward": lambda: Reward.on(make("gpt", **TRANSFORMER, dropout=0.1)),
+    "llama reward": lambda: Reward.on(make("llama", **TRANSFORMER, n_kv_head=1)),
     "classifier": lambda: make("bert-classifier", **TRANSFORMER, classes=3, dropout=0.1),
     "tagger": lambda: make("bert-tagger", **TRANSFORMER, classes=3),
     "pretraining": lambda: make("bert", **TRANSFORMER),
@@ -93,19 +116,21 @@ FAMILIES: dict[str, Callable[[], Model]] = {
     "adapters": lambda: tuning.BottleneckAdapter(bottleneck=4).apply(make("llama", **TRANSFORMER)),
     "prefix": lambda: tuning.Prefix(length=2).apply(make("gpt", **TRANSFORMER | {"block_size": T + 2})),
     "prompt": lambda: tuning.Prompt(length=2).apply(make("gpt", **TRANSFORMER | {"block_size": T + 2})),
+    "llama prompt": lambda: tuning.Prompt(length=3).apply(
+        make("llama", **TRANSFORMER | {"block_size": T + 3})
+    ),
     "bitfit": lambda: tuning.BitFit().apply(make("gpt", **TRANSFORMER)),
 }
 OP_BY_OP = {
     "mlp": "its batch norm keeps running statistics",
-    "t5": "relative attention sums along diagonals by NumPy",
     "pretraining": "the number of masked words is that of the batch",
-    "prompt": "the rows behind the prompt are a slice, which the kernels of a norm do not take",
 }
 
 
 def batches_of(name: str) -> Batches:
-    special = {"seq2seq": pairs, "t5": pairs, "classifier": labels, "tagger": tags, "pretraining": masked}
-    return special.get(name, words)()
+    special = {"seq2seq": pairs, "t5": pairs, "tagger": tags, "pretraining": masked}
+    special |= {"classifier": labels, "reward": preferences, "embedder": twins}
+    return next((make for kind, make in special.items() if kind in name.split()), words)()
 
 
 def trained(
@@ -291,6 +316,21 @@ def test_bad_ids_are_refused_as_op_by_op(step: int, where: str) -> None:
         compiled.backward(batch)
     assert str(found.value) == str(expected.value)
     assert learn(compiled, next(batches))
+
+
+@pytest.mark.parametrize("name", ["reward", "mean classifier"])
+def test_a_text_without_tokens_is_refused_as_op_by_op(name: str) -> None:
+    model, batches = new(name), batches_of(name)
+    compiled = cr.compile(model)
+    for step in range(5):
+        with random.step(step):
+            learn(compiled, next(batches))
+    assert compiled.replayed == 1
+    batch = next(batches)
+    empty = batch._replace(inputs=batch.inputs._replace(mask=np.zeros_like(batch.inputs.mask)))
+    with pytest.raises(ShapeError, match="row 0 has no token"):
+        compiled.backward(empty)
+    assert learn(compiled, batch)
 
 
 def test_a_replay_that_differs_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 import chainrule as cr
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models import Reward
+from chainrule.models.reward import Comparisons
 from tests.models.tiny import tiny
 
 IDS = np.random.default_rng(1).integers(11, size=(3, 6))
@@ -49,13 +50,24 @@ def test_every_gradient_and_the_loss_of_pairs(model: Reward) -> None:
 
 
 @pytest.mark.parametrize(
-    "mask",
-    [np.ones((3, 5), bool), np.zeros((3, 6), bool), np.arange(6)[None].repeat(3, 0) > 2],
+    ("mask", "message"),
+    [
+        (np.ones((3, 5), bool), r"mask \(3, 5\) \(must be"),
+        (np.zeros((3, 6), bool), "row 0 has no token"),
+        (np.arange(6)[None].repeat(3, 0) > 2, "row 0 has padding before a token"),
+    ],
     ids=["shape", "nothing", "padding in front"],
 )
-def test_a_mask_that_does_not_fit(model: Reward, mask: np.ndarray) -> None:
-    with pytest.raises(ShapeError, match="must have their shape, True for the first tokens"):
+def test_a_mask_that_does_not_fit(model: Reward, mask: np.ndarray, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
         model(IDS, mask)
+
+
+def test_the_loss_is_that_of_bradley_and_terry(model: Reward) -> None:
+    ids, mask = IDS[[[0, 1], [2, 0]]], MASK[[[0, 1], [2, 0]]]
+    better, worse = model(ids[:, 0], mask[:, 0]), model(ids[:, 1], mask[:, 1])
+    want = cr.ops.bradley_terry(better, worse).item()
+    assert model.loss(Comparisons(ids, mask), np.zeros(2)).item() == pytest.approx(want, rel=1e-12)
 
 
 @pytest.mark.requirement("R-412")

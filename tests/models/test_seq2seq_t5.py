@@ -120,10 +120,10 @@ def test_it_learns_to_write_backwards() -> None:
     words = np.random.default_rng(0).integers(3, 13, size=(500, 3))
     pairs = PairBatches(words, words[:, ::-1], start=1, end=2, batch_size=32, block_size=8)
     optimizer = cr.optim.AdamW(model.parameters())
-    rate = cr.optim.cosine(1e-2, steps=250, warmup=20)
+    rate = cr.optim.cosine(5e-3, steps=500, warmup=20)  # 50 of 50 from other seeds too
     first = model.loss(*pairs.batch(0)).item()
     assert first == pytest.approx(np.log(13), abs=0.3)
-    for step in range(250):
+    for step in range(500):
         optimizer.zero_grad()
         model.loss(*pairs.batch(step)).backward()
         optimizer.step(rate(step))

@@ -160,6 +160,11 @@ def attention(rng: np.random.Generator) -> list[Example]:
     ]
 
 
+def pool(rng: np.random.Generator) -> list[Example]:
+    x, mask = rng.normal(size=(B, T, C)), np.arange(T) < np.array([T, 20, 1])[:, None]
+    return [Example((x,), {"mask": mask}), Example((x,), {"mask": mask, "kind": "last"})]
+
+
 def relative_attention(rng: np.random.Generator) -> list[Example]:
     q, k, v = rng.normal(size=(3, B, H, T, 32))
     bias = rng.normal(size=(H, 2 * T + 7))
@@ -255,6 +260,7 @@ LARGER: dict[str, Maker] = {
     "attention": attention,
     "packed_attention": packed_attention,
     "relative_attention": relative_attention,
+    "pool": pool,
     "rotary": rotary,
     "rnn_cell": cell(1, 1),
     "lstm_cell": cell(4, 2),

@@ -310,6 +310,13 @@ def relative_attention(
 
 
 @peer
+def pool(x: Tensor, *, mask: Tensor, kind: str = "mean") -> Tensor:
+    mask = torch.as_tensor(mask)
+    texts = [row[each] for row, each in zip(x, mask, strict=True)]
+    return torch.stack([text.mean(0) if kind == "mean" else text[-1] for text in texts])
+
+
+@peer
 def packed_attention(qkv: Tensor, *, heads: int, causal: bool = True, **options: Any) -> Tensor:
     q, k, v = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in qkv.chunk(3, -1))
     return attention(q, k, v, causal=causal, **options).transpose(1, 2).flatten(2)

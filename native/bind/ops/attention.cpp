@@ -40,16 +40,16 @@ Attention call_of(const Strided<const float>& q, const Strided<const float>& k, 
     call.v = heads(v, "v", call.B, call.Hk, call.S, call.Dv);
     call.scale = scale;
     call.causal = causal;
-    auto take_mask = [&](const auto& mask) {
+    auto take_mask = [&](const auto& mask, size_t (&stride)[4]) {
         const size_t shape[4] = {call.B, call.H, call.T, call.S};
         for (size_t i = 0; i < 4; ++i) {
             if (mask.shape(i) != shape[i]) throw std::invalid_argument("mask does not have the shape of the scores");
-            call.mask_stride[i] = mask.stride(i);
+            stride[i] = mask.stride(i);
         }
         return mask.data();
     };
-    if (allowed) call.allowed = reinterpret_cast<const uint8_t*>(take_mask(*allowed));
-    if (added) call.added = take_mask(*added);
+    if (allowed) call.allowed = reinterpret_cast<const uint8_t*>(take_mask(*allowed, call.allowed_stride));
+    if (added) call.added = take_mask(*added, call.added_stride);
     call.dropout = dropout > 0;
     call.keep = {{key[0], key[1], key[2], key[3], key[4]}, threshold};
     call.keep_scale = float(1 / (1 - dropout));
@@ -67,8 +67,8 @@ void forward(Strided<float> o, Flat<float> lse, Strided<const float> q, Strided<
     attention_forward(out, lse_bht, call);
 }
 
-void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, Strided<const float> o, Flat<const float> lse,
-              Strided<const float> dy, Strided<const float> q, Strided<const float> k, Strided<const float> v,
+void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, std::optional<Matrix> diagonals,
+              Strided<const float> o, Flat<const float> lse, Strided<const float> dy, Strided<const float> q, Strided<const float> k, Strided<const float> v,
               float scale, bool causal, Maybe<const bool> allowed, Maybe<const float> added, double dropout,
               const Key& key, uint32_t threshold) {
     const Attention call = call_of(q, k, v, scale, causal, allowed, added, dropout, key, threshold);
@@ -80,6 +80,7 @@ void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, Strided<const f
     gradient.dq = heads_or_none(dq, "dq", B, H, T, D);
     gradient.dk = heads_or_none(dk, "dk", B, call.Hk, S, D);
     gradient.dv = heads_or_none(dv, "dv", B, call.Hk, S, call.Dv);
+    gradient.diagonals_hn = pointer_or_null(diagonals, "diagonals", H * (T + S - 1));
 
     WithoutGil release;
     attention_backward(gradient, call);
@@ -90,7 +91,7 @@ void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, Strided<const f
 void bind_attention(nb::module_& m) {
     def(m, "attention_forward", forward, "o", "lse", "q", "k", "v", "scale", "causal", "allowed", "added", "dropout",
         "key", "threshold");
-    def(m, "attention_backward", backward, "dq", "dk", "dv", "o", "lse", "dy", "q", "k", "v", "scale", "causal",
+    def(m, "attention_backward", backward, "dq", "dk", "dv", "diagonals", "o", "lse", "dy", "q", "k", "v", "scale", "causal",
         "allowed", "added", "dropout", "key", "threshold");
 }
 

@@ -24,6 +24,13 @@ void targets(Array<int64_t, 1> target, Vector scale, Ids ids, std::optional<int6
     }
 }
 
+// Each row is a class of its own, except for those that are ignored.
+void diagonal_targets(Array<int64_t, 1> own, Ids ids, int64_t ignored) {
+    const size_t N = ids.size();
+    int64_t* own_n = pointer(own, "own", N);
+    for (size_t n = 0; n < N; ++n) own_n[n] = ids.data()[n] == ignored ? ignored : static_cast<int64_t>(n);
+}
+
 }  // namespace
 
 void bind_cross_entropy(nb::module_& m) {
@@ -33,6 +40,7 @@ void bind_cross_entropy(nb::module_& m) {
               per_row("total"), column_ids("target"), per_row("scale"), "gap", "floor");
     m.def("cross_entropy_targets", recordable("cross_entropy_targets", targets), "target"_a.noconvert(),
           "scale"_a.noconvert(), "ids"_a.noconvert(), "ignored"_a.none(), "mean"_a);
+    def(m, "diagonal_targets", diagonal_targets, "own", "ids", "ignored");
 }
 
 }  // namespace chainrule

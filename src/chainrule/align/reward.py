@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from chainrule import ops
 from chainrule.align.dpo import Preference, check_preference
 from chainrule.align.policy_gradient import Reward as RewardFunction
 from chainrule.align.rollouts import Rollout
@@ -21,7 +20,7 @@ from chainrule.autograd.types import Array
 from chainrule.data import pad
 from chainrule.foundations.calibration import expected_calibration_error
 from chainrule.models import Model, Reward
-from chainrule.models.reward import Comparisons
+from chainrule.models.reward import Comparisons, preference_loss
 from chainrule.types import Ids
 
 
@@ -56,7 +55,7 @@ class RewardTraining(Model):
         """-ln σ(r_w - r_l), the mean, and in training `center` times the mean of (r_w + r_l)²"""
         rewards = self.reward.of_pairs(inputs)
         better, worse = rewards[:, 0], rewards[:, 1]
-        loss = ops.bradley_terry(better, worse)
+        loss = preference_loss(rewards)
         return loss + ((better + worse) ** 2).mean() * self.center if self.training else loss
 
     def counts(self, inputs: Comparisons, targets: Array) -> tuple[int, ...]:

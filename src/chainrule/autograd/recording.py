@@ -245,5 +245,11 @@ def settled(value: Any) -> Array:
     """An array for an op to keep until backward: an input of a recording stays as it is, anything else is copied."""
     if isinstance(value, Input):
         return value.values
-    stays = mode.recording is not None and mode.recording.is_constant(value)
-    return np.asarray(value) if stays else np.array(value)
+    return np.asarray(value) if stays(value) else np.array(value)
+
+
+def stays(value: Any) -> bool:
+    """True for an input or a constant of the recording of this thread: kernels may read it again in a replay."""
+    if isinstance(value, Input):
+        return True
+    return mode.recording is not None and mode.recording.is_constant(value)

@@ -98,7 +98,7 @@ def nearest(vectors: Vectors, n: int) -> tuple[npt.NDArray[np.int64], Vectors]:
 
     >>> import numpy as np
     >>> from chainrule.generate.embedding import nearest
-    >>> nearest(np.array([[1, 0], [1, 1], [0, 3]], np.float32), 1)[0].tolist()
+    >>> nearest(np.array([[1, 0], [2, 1], [0, 3]], np.float32), 1)[0].tolist()
     [[1], [0], [1]]
     """
     N = len(vectors)

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ConfigError
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.language_model import TransformerLM
 from chainrule.models.llama import Llama, LlamaConfig
@@ -97,10 +98,10 @@ class Reward(Model):
 
         The mask is True at tokens, False at the padding after them (default: no padding).
         """
-        ids = np.asarray(ids)
-        lengths = np.full(len(ids), ids.shape[1]) if mask is None else _lengths(np.asarray(mask, bool), ids)
         hidden = self.body.hidden(ids)  # (B, T, C)
-        return self.score(hidden[np.arange(len(ids)), lengths - 1]).reshape(-1)
+        if mask is None:
+            mask = constant(np.ones(hidden.shape[:2], bool))
+        return self.score(ops.pool(hidden, mask=mask, kind="last")).reshape(-1)
 
     def of_pairs(self, inputs: Comparisons) -> Tensor:
         """The rewards of both texts of each pair (B, 2)"""
@@ -109,8 +110,7 @@ class Reward(Model):
 
     def loss(self, inputs: Comparisons, targets: Array) -> Tensor:
         """-ln σ(r_w - r_l), the mean over pairs"""
-        rewards = self.of_pairs(inputs)
-        return ops.bradley_terry(rewards[:, 0], rewards[:, 1])
+        return preference_loss(self.of_pairs(inputs))
 
     def counts(self, inputs: Comparisons, targets: Array) -> tuple[int, ...]:
         return (len(inputs.ids),)
@@ -163,13 +163,9 @@ REWARDS: dict[type[Model], tuple[type[Reward], type[Any]]] = {
 """By the class of the body."""
 
 
-def _lengths(mask: Array, ids: Array) -> Array:
-    """How many tokens each row has before its padding."""
-    lengths = mask.sum(axis=-1)
-    fits = mask.shape == ids.shape and lengths.all()
-    if not fits or (mask != (np.arange(ids.shape[1]) < lengths[:, None])).any():
-        raise ShapeError(
-            f"Reward: mask {mask.shape} for ids {ids.shape} (must have their shape, True for the first tokens "
-            "of each row, at least one, and False behind)"
-        )
-    return np.asarray(lengths)
+def preference_loss(rewards: Tensor) -> Tensor:
+    """rewards (B, 2), the preferred text first -> the mean of -ln σ(r_w - r_l)
+
+    It is the cross-entropy of two classes, of which the first is right: -ln e^r_w / (e^r_w + e^r_l).
+    """
+    return ops.cross_entropy(rewards, targets=constant(np.zeros(len(rewards), np.int64)))

@@ -166,4 +166,4 @@ class DistanceBias(Layer):
         """-> (H, 2N - 1), for distances from -(N - 1) to N - 1"""
         distances = np.arange(1 - self.longest, self.longest)
         places = distance_buckets(distances, len(self.weight), farthest=self.farthest, causal=self.causal)
-        return ops.embedding(self.weight, ids=places).transpose(1, 0)
+        return ops.embedding(self.weight, ids=constant(places)).transpose(1, 0)

@@ -37,7 +37,7 @@ from chainrule.ops.arrays.rearrange import (
 from chainrule.ops.arrays.reduce import cumsum, logsumexp, max, mean, min, norm, prod, sum
 from chainrule.ops.arrays.shape import broadcast_to, cast, concat, reshape, transpose, where
 from chainrule.ops.arrays.statistics import outer, rsqrt, std, var
-from chainrule.ops.losses._targets import smooth_labels
+from chainrule.ops.losses._targets import diagonal_targets, smooth_labels
 from chainrule.ops.losses.cross_entropy import cross_entropy
 from chainrule.ops.losses.distances import huber, l2_to_reference, mae, mse
 from chainrule.ops.losses.likelihood import (
@@ -74,6 +74,7 @@ from chainrule.ops.neural.gelu import erf, gelu, gelu_tanh
 from chainrule.ops.neural.layernorm import layernorm
 from chainrule.ops.neural.linear import linear
 from chainrule.ops.neural.packed_attention import packed_attention
+from chainrule.ops.neural.pooling import pool
 from chainrule.ops.neural.recurrent import gru_cell, lstm_cell, rnn_cell
 from chainrule.ops.neural.recurrent_sequence import gru_sequence, lstm_sequence, rnn_sequence
 from chainrule.ops.neural.relative_attention import relative_attention
@@ -99,13 +100,13 @@ __all__ = [
     "abs", "add", "all_ops", "argmax", "argmin", "argsort", "astype", "attention", "attention_weights",
     "batchnorm", "batchnorm_eval", "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "bradley_terry", "broadcast_to", "cast", "causal_mask", "chunk", "clip", "clone", "compositions", "concat",
-    "cos", "cross_entropy", "cross_entropy_probs", "cumsum", "div", "dropout", "einsum", "elu", "embedding",
-    "erf", "exp", "expand", "flatten", "fold_batchnorm", "gather", "gelu", "gelu_tanh", "getitem",
+    "cos", "cross_entropy", "cross_entropy_probs", "cumsum", "diagonal_targets", "div", "dropout", "einsum", "elu",
+    "embedding", "erf", "exp", "expand", "flatten", "fold_batchnorm", "gather", "gelu", "gelu_tanh", "getitem",
     "groupnorm", "gru_cell", "gru_sequence", "huber", "keep_mask", "kl_divergence", "kl_divergence_logits",
     "l2_to_reference", "layernorm", "leaky_relu", "linear", "linear_cross_entropy", "log", "log1p",
     "log_sigmoid", "log_softmax", "logsumexp", "lstm_cell", "lstm_sequence", "mae", "masked_fill", "matmul",
     "max", "maximum", "mean", "min", "minimum", "mse", "mul", "neg", "negative_sampling", "norm", "one_hot",
-    "outer", "packed_attention", "pad", "pow", "prelu", "prod", "put_rows", "relative_attention", "relu",
+    "outer", "packed_attention", "pad", "pool", "pow", "prelu", "prod", "put_rows", "relative_attention", "relu",
     "repeat", "reshape", "rmsnorm", "rnn_cell", "rnn_sequence", "rotary", "rsqrt", "sigmoid", "sign", "silu", "sin",
     "smooth_labels", "softmax", "softmax_jacobian", "softplus", "sort", "split", "sqrt", "squeeze", "stack",
     "std", "sub", "sum", "swapaxes", "swiglu", "take_along_axis", "tanh", "topk", "transpose", "tril",

@@ -17,6 +17,7 @@ Data: TypeAlias = Array | np.generic | float | list[Any] | tuple[Any, ...]
 Operand: TypeAlias = Tensor | Data
 
 from chainrule.ops.arrays.indexing import one_hot as one_hot
+from chainrule.ops.losses._targets import diagonal_targets as diagonal_targets
 from chainrule.ops.losses._targets import smooth_labels as smooth_labels
 from chainrule.ops.neural.attention import attention_weights as attention_weights
 from chainrule.ops.neural.attention import causal_mask as causal_mask
@@ -289,6 +290,10 @@ def packed_attention(qkv: Operand, /, *, heads: int, causal: bool = True, dropou
 def pad(x: Data, widths: collections.abc.Sequence[int] | collections.abc.Sequence[tuple[int, int]], *, value: float = 0.0) -> Array: ...
 @overload
 def pad(x: Operand, widths: collections.abc.Sequence[int] | collections.abc.Sequence[tuple[int, int]], *, value: float = 0.0) -> Tensor: ...
+@overload
+def pool(x: Data, /, *, mask: Any, kind: str = 'mean') -> Array: ...
+@overload
+def pool(x: Operand, /, *, mask: Any, kind: str = 'mean') -> Tensor: ...
 @overload
 def put_rows(W: Data, rows: Data, /, *, ids: Any) -> Array: ...
 @overload

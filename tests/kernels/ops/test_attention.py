@@ -158,6 +158,46 @@ def test_the_same_bits_for_any_number_of_threads(B: int, H: int, Hk: int, T: int
     check(arrays, causal=True, **DROPPED)
 
 
+def by_distance(B: int, H: int, Hk: int, T: int, S: int, N: int) -> list[np.ndarray]:
+    """q, k, v, dy of heads of 16 numbers, and a bias for each distance"""
+    bias = np.random.default_rng(N).normal(size=(H, 2 * N - 1)).astype(np.float32)
+    return [*inputs(T, S, 16, 16, B=B, H=H, Hk=Hk), bias]
+
+
+def relative(arrays: list[np.ndarray], pair: Any, **options: Any) -> list[np.ndarray]:
+    q, k, v, dy, bias = arrays
+    o, saved = pair[0](q, k, v, bias, **options)
+    return [o, *pair[1](dy, saved, (True,) * 4)]
+
+
+@pytest.mark.parametrize("isa", native.isas())
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_bias_by_distance_and_its_gradient(masked: bool, isa: str) -> None:
+    assert extension.set_isa(isa)
+    op = cr.ops.relative_attention
+    for B, H, Hk, T, S in ((2, 2, 1, 5, 9), (1, 2, 2, 70, 70), (3, 4, 2, 33, 65), (1, 1, 1, 1, 400)):
+        arrays = by_distance(B, H, Hk, T, S, max(T, S) + 3)
+        padding = np.arange(S) < np.array([S, S // 2, 1])[:B, None, None, None]
+        for options in ({"causal": True}, {"scale": 0.5}, DROPPED):
+            given = {**options, "mask": padding if masked else None}
+            wanted = relative([a.astype(np.float64) for a in arrays], (op.forward, op.backward), **given)
+            for got, want in zip(relative(arrays, op.native, **given), wanted, strict=True):
+                assert got.dtype == np.float32
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("B", "H", "Hk", "T"), [(1, 2, 1, 300), (5, 2, 2, 65)])
+def test_sums_along_diagonals_have_the_same_bits_for_any_number_of_threads(
+    B: int, H: int, Hk: int, T: int
+) -> None:
+    arrays, op = by_distance(B, H, Hk, T, T, T), cr.ops.relative_attention
+    native.set_threads(1)
+    want = bits(relative(arrays, op.native, causal=True))
+    for threads in (2, 3, 8):
+        native.set_threads(threads)
+        assert bits(relative(arrays, op.native, causal=True)) == want
+
+
 def test_the_matrix_of_weights_is_never_stored() -> None:
     extension.give_back()
     before = extension.held_bytes()

@@ -124,3 +124,11 @@ def test_the_extension_refuses_what_does_not_fit() -> None:
         extension.cross_entropy_forward(*room, logits, ids.astype(np.int32), room[0], 1.0, 0.0)
     with pytest.raises(TypeError):
         extension.cross_entropy_forward(*room, logits.astype(np.float64), ids, room[0], 1.0, 0.0)
+
+
+def test_targets_on_the_diagonal_are_those_of_numpy() -> None:
+    ids, own = np.array([0, 3, -1, 0]), np.empty(4, np.int64)
+    extension.diagonal_targets(own, ids, -1)
+    np.testing.assert_array_equal(own, cr.ops.diagonal_targets(ids, -1))
+    with pytest.raises(ValueError, match="own has 4 elements, expected 3"):
+        extension.diagonal_targets(own, ids[:3].copy(), -1)

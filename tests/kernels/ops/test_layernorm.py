@@ -180,3 +180,15 @@ def test_the_op_uses_the_kernel_for_float32_and_the_reference_otherwise() -> Non
     assert reference.tobytes() != by_kernel
     np.testing.assert_allclose(reference, cr.ops.layernorm(x, gamma, beta), rtol=1e-5, atol=1e-5)
     assert cr.ops.layernorm(x.astype(np.float64), *map(np.float64, (gamma, beta))).dtype == np.float64
+
+
+def test_a_slice_has_the_bits_of_its_copy() -> None:
+    """The rows behind a soft prompt, and the gradient of a part."""
+    x, gamma, beta, dy = inputs(3, 7, 33)
+    cut, slope = x[:, 2:], dy[:, 2:]
+    y, saved = cr.ops.layernorm.run_forward([cut, gamma, beta], {})
+    assert saved[0].flags.c_contiguous  # by the kernel
+    found = [y, *cr.ops.layernorm.run_backward(slope, saved, (True, True, True))]
+    y, saved = native_forward(cut.copy(), gamma, beta)
+    wanted = [y, *native_backward(slope.copy(), saved, (True, True, True))]
+    assert [a.tobytes() for a in found] == [a.tobytes() for a in wanted]

@@ -81,3 +81,15 @@ def test_wrong_arrays_are_refused() -> None:
         extension.rmsnorm_forward(np.empty_like(x), rstd[:3], x, gamma, 1e-6)
     with pytest.raises(TypeError):
         extension.rmsnorm_forward(np.empty_like(x), rstd, x, gamma.astype(np.float64), 1e-6)
+
+
+def test_a_slice_has_the_bits_of_its_copy() -> None:
+    """The rows behind a soft prompt, and the gradient of a part."""
+    x, gamma, dy = inputs(3, 7, 33)
+    cut, slope = x[:, 2:], dy[:, 2:]
+    y, saved = cr.ops.rmsnorm.run_forward([cut, gamma], {})
+    assert saved[0].flags.c_contiguous  # by the kernel
+    found = [y, *cr.ops.rmsnorm.run_backward(slope, saved, (True, True))]
+    y, saved = native_forward(cut.copy(), gamma)
+    wanted = [y, *native_backward(slope.copy(), saved, (True, True))]
+    assert [a.tobytes() for a in found] == [a.tobytes() for a in wanted]

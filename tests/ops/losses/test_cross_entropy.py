@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.errors import ConfigError, DataError, ShapeError
-from chainrule.ops import cross_entropy, smooth_labels, softmax
+from chainrule.ops import cross_entropy, diagonal_targets, smooth_labels, softmax
 from tests.vectors import vector
 
 INF = np.inf
@@ -298,3 +298,7 @@ def test_weights_count_only_where_targets_do(dtype: type) -> None:
     expected[2, 3] -= 1
     expected *= np.array([2.0, 0.0, 0.5, 0.0])[:, None] / 2.5
     np.testing.assert_allclose(grad, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_right_answers_on_the_diagonal() -> None:
+    assert diagonal_targets(np.array([0, 0, -1, 5]), -1).tolist() == [0, 1, -1, 3]

@@ -20,6 +20,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.models.bag_of_words import Bag
@@ -243,14 +244,13 @@ class BERTEmbedder(Model):
 
     def compared(self, vectors: tuple[Tensor, ...], targets: Array) -> Tensor:
         texts, partners = vectors
-        cosines = ops.matmul(texts, partners.transpose(1, 0))  # (B, B)
-        scores = cosines * (1 / self.config.temperature)
-        own = np.where(np.asarray(targets) == IGNORE, IGNORE, np.arange(len(targets)))
+        texts = texts * constant(np.asarray(1 / self.config.temperature, texts.dtype))
+        own = ops.diagonal_targets(targets, IGNORE)
         there, back = (
-            ops.cross_entropy(logits, targets=own, ignore_index=IGNORE)
-            for logits in (scores, scores.transpose(1, 0))
+            ops.cross_entropy(ops.linear(a, b), targets=own, ignore_index=IGNORE)  # of scores (B, B)
+            for a, b in ((texts, partners), (partners, texts))
         )
-        return (there + back) * 0.5
+        return (there + back) * constant(np.asarray(0.5, texts.dtype))
 
 
 def body_of(model: Any) -> BERT | None:

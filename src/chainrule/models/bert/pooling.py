@@ -8,6 +8,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 
@@ -23,19 +24,20 @@ def pool(hidden: Tensor, mask: Array | None, pooling: str) -> Tensor:
     >>> [pool(hidden, np.array([[True, True, False]]), each).item() for each in ("mean", "cls", "max")]
     [3.0, 1.0, 5.0]
     """
+    if pooling == "mean":
+        return ops.pool(hidden, mask=constant(np.ones(hidden.shape[:2], bool)) if mask is None else mask)
     counted = np.ones(hidden.shape[:2], bool) if mask is None else np.asarray(mask, bool)
     if not counted.any(axis=1).all():
         row = int(counted.any(axis=1).argmin())
         raise ShapeError(f"pooling: row {row} has no token (must have at least one)")
     if pooling == "cls":
         return hidden[:, 0]
-    if pooling == "max":
-        hidden_away = np.where(counted, 0.0, -np.inf).astype(hidden.dtype)
-        return ops.max(hidden + hidden_away[..., None], axis=1)
-    fraction = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
-    return (hidden * fraction[..., None].astype(hidden.dtype)).sum(axis=1)
+    hidden_away = np.where(counted, 0.0, -np.inf).astype(hidden.dtype)
+    return ops.max(hidden + hidden_away[..., None], axis=1)
 
 
 def unit(vectors: Any) -> Any:
     """vectors (..., C) -> the same directions, of length 1: their dot products are cosines"""
-    return vectors / ops.sqrt((vectors * vectors).sum(axis=-1, keepdims=True) + 1e-12)
+    C = vectors.shape[-1]
+    gain = constant(np.full(C, C**-0.5, vectors.dtype))  # the root mean square of a unit vector
+    return ops.rmsnorm(vectors, gain, eps=1e-12 / C)

@@ -21,7 +21,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.models.model import Config
 from chainrule.models.seq2seq.encoder_decoder import (
@@ -255,4 +258,6 @@ class T5(EncoderDecoder):
 
     def head_inputs(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         head = self.shared if self.config.tied else self.lm_head
-        return hidden * self.scale if self.config.scale_output else hidden, head.weight
+        if self.config.scale_output:
+            hidden = hidden * constant(np.asarray(self.scale, hidden.dtype))
+        return hidden, head.weight

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd.abstract import abstract
-from chainrule.autograd.recording import Input
+from chainrule.autograd.recording import Input, settled, stays
 from chainrule.autograd.types import Array, Shape
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops.losses._reduction import check_reduction
@@ -50,9 +50,9 @@ def read_goal(
 ) -> Goal:
     """The checked targets and weights for logits of this shape and dtype."""
     smoothing = _smoothing(label_smoothing, exclude_true, shape[-1])
-    if weights is None and isinstance(targets, Input) and targets.shape == shape[:-1]:
+    if weights is None and stays(targets) and targets.shape == shape[:-1]:
         check_reduction(name, reduction)
-        return Goal(*_native_targets(targets.values, ignore_index, reduction), *smoothing)
+        return Goal(*_native_targets(settled(targets), ignore_index, reduction), *smoothing)
     target, counted = read_targets(name, targets, shape, dtype, ignore_index)
     scale = _row_scale(name, counted, weights, reduction, shape, dtype)
     return Goal(target, scale, *smoothing)
@@ -72,6 +72,15 @@ def _native_targets(targets: Array, ignore_index: int | None, reduction: str) ->
     target, scale = native.empty(ids.shape, np.int64), native.empty(ids.shape)
     native.kernels().cross_entropy_targets(target, scale, ids, ignore_index, reduction == "mean")
     return target, scale
+
+
+def diagonal_targets(targets: Any, ignore_index: int) -> Any:
+    """Targets (N,) of a matrix of scores whose right answers are on its diagonal: i in row i, unless it is ignored"""
+    if not isinstance(targets, Input):
+        return np.where(np.asarray(targets) == ignore_index, ignore_index, np.arange(len(targets)))
+    own = native.empty(targets.shape, np.int64)
+    native.kernels().diagonal_targets(own, targets.values, ignore_index)
+    return Input(own)  # filled anew by each replay
 
 
 def read_targets(

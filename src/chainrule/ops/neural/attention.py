@@ -30,6 +30,7 @@ from chainrule.ops.neural.softmax import softmax
 from chainrule.random import key as random_key
 
 Key: TypeAlias = tuple[int, ...] | None  # of a random stream, as chainrule.random.key returns it
+Constants: TypeAlias = tuple[bool, Array | None, float, float, Key]  # causal, mask, scale, dropout, key
 
 
 def forward(
@@ -97,34 +98,57 @@ def gradients(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def native_forward(q: Array, k: Array, v: Array, **options: Any) -> Result:
-    constants = checked(q, k, v, **options)
+    return native_attended(q, k, v, checked(q, k, v, **options))
+
+
+def native_attended(q: Array, k: Array, v: Array, constants: Constants, bias: Array | None = None) -> Result:
+    """With checked constants; a bias (..., H, T, S) is added to the scores, beside a boolean mask."""
     o, lse = _empty((*q.shape[:-1], v.shape[-1])), native.empty(q.shape[:-1])
-    native.kernels().attention_forward(_four(o), lse, *_native_arguments(q, k, v, *constants))
+    native.kernels().attention_forward(_four(o), lse, *_native_arguments(q, k, v, *constants, bias=bias))
     return o, (q, k, v, o, lse, *constants)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    grads = tuple([_empty(x.shape) if need else None for x, need in zip(saved[:3], needs, strict=True)])
+    grads = native_empty(saved, needs)
     native_gradients(grads, dy, saved)
     return grads
 
 
-def native_gradients(grads: Grads, dy: Array, saved: Saved) -> None:
-    """Fill the arrays (dq, dk, dv); None where a gradient is not needed."""
+def native_empty(saved: Saved, needs: Needs) -> Grads:
+    """Arrays for dq, dk and dv; None where a gradient is not needed."""
+    return tuple([_empty(x.shape) if need else None for x, need in zip(saved[:3], needs, strict=True)])
+
+
+def native_gradients(
+    grads: Grads, dy: Array, saved: Saved, bias: Array | None = None, diagonals: Array | None = None
+) -> None:
+    """Fill the arrays (dq, dk, dv), and `diagonals` (H, T + S - 1) with the sums of dZ along diagonals."""
     q, k, v, o, lse, *constants = saved
     dq, dk, dv = [None if grad is None else _four(grad) for grad in grads]
-    arguments = _native_arguments(q, k, v, *constants)
-    native.kernels().attention_backward(dq, dk, dv, _four(o), lse, _rows(dy), *arguments)
+    arguments = _native_arguments(q, k, v, *constants, bias=bias)
+    native.kernels().attention_backward(dq, dk, dv, diagonals, _four(o), lse, _rows(dy), *arguments)
 
 
 def _native_arguments(
-    q: Array, k: Array, v: Array, causal: bool, mask: Array | None, scale: float, dropout: float, key: Any
+    q: Array,
+    k: Array,
+    v: Array,
+    causal: bool,
+    mask: Array | None,
+    scale: float,
+    dropout: float,
+    key: Any,
+    *,
+    bias: Array | None,
 ) -> tuple[Any, ...]:
     """The last arguments of both kernels: q, k, v, scale, causal, allowed, added, dropout, key, threshold."""
-    allowed = added = None
-    if mask is not None:
-        mask = _four(np.broadcast_to(mask, _scores_shape(q, k)))  # repeated by strides of 0, not by copies
-        allowed, added = (None, mask) if is_float(mask) else (mask, None)
+    allowed, added = (mask, bias) if mask is None or not is_float(mask) else (None, mask)
+    allowed, added = (
+        None
+        if each is None
+        else _four(np.broadcast_to(each, _scores_shape(q, k)))  # by strides of 0, no copies
+        for each in (allowed, added)
+    )
     drop = (dropout, key, threshold(dropout)) if dropout else (0.0, (0,) * 5, 0)
     return (_rows(q), _rows(k), _rows(v), scale, causal, allowed, added, *drop)
 
@@ -243,7 +267,7 @@ def checked(
     scale: float | None = None,
     dropout: float = 0.0,
     key: Key = None,
-) -> tuple[bool, Array | None, float, float, Key]:
+) -> Constants:
     """The constants as they are saved: causal, mask as an array, scale as a number, dropout and key"""
     _check(q, k, v)
     if not 0 <= dropout < 1:

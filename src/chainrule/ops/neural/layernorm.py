@@ -12,6 +12,7 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.recording import contiguous
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
 from chainrule.errors import ConfigError
 from chainrule.ops._util import (
@@ -80,6 +81,7 @@ def native_forward(
     if eps_mode != "inside":  # the kernel has ε inside the root only
         return forward(x, gamma, beta, eps=eps, eps_mode=eps_mode)
     check_features("layernorm", x, gamma=gamma, beta=beta)
+    x, gamma, beta = map(contiguous, (x, gamma, beta))  # a slice, such as the rows behind a prompt, is copied
     y = native.empty_like(x)
     mean, rstd = native.empty((*x.shape[:-1], 1)), native.empty((*x.shape[:-1], 1))
     native.kernels().layernorm_forward(y, mean, rstd, x, gamma, beta, eps)
@@ -94,7 +96,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     dgamma = dbeta = None
     if needs[1] or needs[2]:  # both in one pass
         dgamma, dbeta = summed_into(needs[1], gamma.shape), summed_into(needs[2], beta.shape)
-    native.kernels().layernorm_backward(dx, dgamma, dbeta, x, gamma, mean, rstd, dy)
+    native.kernels().layernorm_backward(dx, dgamma, dbeta, x, gamma, mean, rstd, contiguous(dy))
     return dx, dgamma, dbeta
 
 
@@ -123,6 +125,6 @@ def abstract_forward(
 
 layernorm = Op(
     "layernorm", forward, backward, example,
-    composed=composed, native=(native_forward, native_backward), recompute=lambda saved: saved[:3],
+    composed=composed, native=(native_forward, native_backward), strided=True, recompute=lambda saved: saved[:3],
     abstract=abstract_forward,
 )  # fmt: skip

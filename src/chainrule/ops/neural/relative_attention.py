@@ -15,18 +15,26 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.recording import Input, assign, contiguous, zeros
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, Work
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal
 from chainrule.ops.arrays.elementwise import add
 from chainrule.ops.arrays.indexing import getitem
 from chainrule.ops.neural.attention import abstract_forward as attention_abstract
-from chainrule.ops.neural.attention import averaged, checked, gradients, scaled_scores
+from chainrule.ops.neural.attention import (
+    averaged,
+    checked,
+    gradients,
+    native_attended,
+    native_empty,
+    native_gradients,
+    scaled_scores,
+)
 from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.ops.neural.attention import forward as attention_forward
-from chainrule.ops.neural.attention import native_backward as attention_native_backward
-from chainrule.ops.neural.attention import native_forward as attention_native_forward
 from chainrule.random import key as random_key
 
 
@@ -48,8 +56,11 @@ def forward(
     the bias is for a key d positions after the query; N is at least S and T. The queries stand at the last T of the S
     positions. `mask` is boolean; the other options are those of `attention`.
     """
-    options = {"causal": causal, "scale": scale, "dropout": dropout, "key": key}
-    return _biased(attention_forward, q, k, v, bias, mask, options)
+    options: dict[str, Any] = {"causal": causal, "scale": scale, "dropout": dropout, "key": key}
+    mask = _checked(q, k, bias, mask)
+    o, saved = attention_forward(q, k, v, mask=pair_bias(bias, mask, q.shape[-2], k.shape[-2]), **options)
+    # What was added to the scores is computed again in backward.
+    return o, (*saved[:6], mask, *saved[7:], bias)
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -60,22 +71,23 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 def native_forward(
     q: Array, k: Array, v: Array, bias: Array, *, mask: Any = None, **options: Any
 ) -> tuple[Array, Saved]:
-    return _biased(attention_native_forward, q, k, v, bias, mask, options)
+    constants = checked(q, k, v, mask=_checked(q, k, bias, mask), **options)
+    bias = contiguous(bias)
+    o, saved = native_attended(q, k, v, constants, _by_pair(bias, q.shape[-2], k.shape[-2]))
+    return o, (*saved, bias)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    if needs[3]:  # the kernel never has all of dZ, whose sums along diagonals are wanted
-        return backward(dy, saved, needs)
-    return *attention_native_backward(dy, _as_attention(saved), needs[:3]), None
-
-
-def _biased(
-    attend: Any, q: Array, k: Array, v: Array, bias: Array, mask: Any, options: dict[str, Any]
-) -> tuple[Array, Saved]:
-    mask = _checked(q, k, bias, mask)
-    o, saved = attend(q, k, v, mask=pair_bias(bias, mask, q.shape[-2], k.shape[-2]), **options)
-    # What was added to the scores is computed again in backward.
-    return o, (*saved[:6], mask, *saved[7:], bias)
+    *rest, bias = saved
+    T, S = rest[0].shape[-2], rest[1].shape[-2]
+    grads = native_empty(saved, needs[:3])
+    along = native.empty((len(bias), T + S - 1)) if needs[3] and T and S else None
+    native_gradients(grads, dy, tuple(rest), _by_pair(bias, T, S), along)
+    dbias = zeros(bias.shape, bias.dtype) if needs[3] else None
+    if dbias is not None and along is not None:
+        first = (bias.shape[1] + 1) // 2 - S
+        assign(dbias[:, first : first + T + S - 1], along)  # [RA.3]
+    return *grads, dbias
 
 
 def _as_attention(saved: Saved) -> Saved:
@@ -93,9 +105,12 @@ def _checked(q: Array, k: Array, bias: Array, mask: Any) -> Array | None:
     longest, N = max(q.shape[-2], k.shape[-2]), (bias.shape[1] + 1) // 2
     if longest > N:
         raise ShapeError(f"relative_attention: {longest} positions, the bias is for {N} (must not be more)")
-    if mask is not None and np.asarray(mask).dtype != bool:
-        raise ConfigError(f"relative_attention: mask has dtype {np.asarray(mask).dtype} (must be bool)")
-    return None if mask is None else np.asarray(mask)
+    if mask is None:
+        return None
+    mask = mask.values if isinstance(mask, Input) else np.asarray(mask)
+    if mask.dtype != bool:
+        raise ConfigError(f"relative_attention: mask has dtype {mask.dtype} (must be bool)")
+    return np.asarray(mask)
 
 
 def pair_bias(bias: Array, mask: Array | None, T: int, S: int) -> Array:

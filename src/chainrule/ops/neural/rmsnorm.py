@@ -14,6 +14,7 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.recording import contiguous
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
 from chainrule.ops._util import check_features, examples, mean_last, rstd_of, shapes, sum_lead, summed_into
 from chainrule.ops.arrays import reduce
@@ -51,6 +52,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 def native_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> Result:
     check_features("rmsnorm", x, gamma=gamma)
+    x, gamma = contiguous(x), contiguous(gamma)  # a slice, such as the rows behind a prompt, is copied
     y, rstd = native.empty_like(x), native.empty((*x.shape[:-1], 1))
     native.kernels().rmsnorm_forward(y, rstd, x, gamma, eps)
     return y, (x, gamma, rstd)
@@ -60,7 +62,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     x, gamma, rstd = saved
     dx = native.empty_like(x) if needs[0] else None
     dgamma = summed_into(needs[1], gamma.shape) if needs[1] else None
-    native.kernels().rmsnorm_backward(dx, dgamma, x, gamma, rstd, dy)
+    native.kernels().rmsnorm_backward(dx, dgamma, x, gamma, rstd, contiguous(dy))
     return dx, dgamma
 
 
@@ -83,6 +85,6 @@ def abstract_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> Result:
 
 rmsnorm = Op(
     "rmsnorm", forward, backward, example,
-    composed=composed, native=(native_forward, native_backward), recompute=lambda saved: saved[:2],
+    composed=composed, native=(native_forward, native_backward), strided=True, recompute=lambda saved: saved[:2],
     abstract=abstract_forward,
 )  # fmt: skip

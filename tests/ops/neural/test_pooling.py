@@ -1,0 +1,50 @@
+"""One row for a text: by hand, padding, misuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule import ops
+from chainrule.errors import ChainruleError, ConfigError, ShapeError
+
+X = np.arange(12.0).reshape(2, 3, 2)
+MASK = np.array([[True, True, False], [True, False, False]])
+
+
+def test_by_hand() -> None:
+    assert ops.pool(X, mask=MASK).tolist() == [[1, 2], [6, 7]]
+    assert ops.pool(X, mask=MASK, kind="last").tolist() == [[2, 3], [6, 7]]
+
+
+@pytest.mark.parametrize("kind", ["mean", "last"])
+def test_padding_has_no_say_and_gets_no_gradient(kind: str) -> None:
+    other = np.where(MASK[..., None], X, 99.0)
+    np.testing.assert_array_equal(ops.pool(other, mask=MASK, kind=kind), ops.pool(X, mask=MASK, kind=kind))
+    _, saved = ops.pool.forward(X, mask=MASK, kind=kind)
+    (dx,) = ops.pool.backward(np.ones((2, 2)), saved, (True,))
+    assert not dx[~MASK].any() and dx.sum() == 4
+
+
+def test_a_mask_of_numbers_is_one_of_truth_values() -> None:
+    np.testing.assert_array_equal(ops.pool(X, mask=MASK.astype(int).tolist()), ops.pool(X, mask=MASK))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"mask": MASK[:, :2]},
+            ShapeError,
+            r"x \(2, 3, 2\), mask \(2, 2\) \(must be \(B, T, C\) and \(B, T\)",
+        ),
+        ({"mask": ~MASK & MASK}, ShapeError, "row 0 has no token"),
+        ({"mask": ~MASK, "kind": "last"}, ShapeError, "row 0 has padding before a token"),
+        ({"mask": MASK, "kind": "first"}, ConfigError, "kind is 'first' .must be mean or last"),
+    ],
+)
+def test_misuse_is_named(options: dict[str, Any], error: type[ChainruleError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ops.pool(X, **options)
