@@ -88,7 +88,7 @@ class Deferred(Tensor):
 def defer(op: Op, name: str, args: tuple[Any, ...], saved: Saved, needs: Needs, dtype: Any) -> Deferred:
     """A scalar that waits on the tape to be computed."""
     tensor = Deferred.__new__(Deferred)
-    tensor.begin(name)
+    tensor._begin(name)
     tensor.call = _DeferredCall(op)
     tensor.record = record(tensor.call, name, args, [np.empty((), dtype)], True, saved, needs, {})
     tensor._requires_grad = True

@@ -107,32 +107,38 @@ class Op:
         if mode.interventions and self._opened():
             return self._in_parts(args, constants)
         arrays: list[Any] = []
-        needs: list[bool] = []
-        grad, tensors, plain = mode.grad, False, True
+        wanted: list[bool] = []
+        grad, tensors, plain, numbers = mode.grad, False, True, False
         for arg in args:
             if isinstance(arg, Tensor):
                 tensors = True
-                needs.append(grad and arg.requires_grad)
+                wanted.append(grad and arg.requires_grad)
                 arg = arg.array
             else:
-                needs.append(False)
-            plain = plain and type(arg) is np.ndarray and arg.dtype is FLOAT32
+                wanted.append(False)
+            if type(arg) is float:
+                numbers = True
+            elif arg is not None and not (type(arg) is np.ndarray and arg.dtype is FLOAT32):
+                plain = False
             arrays.append(arg)
         if not plain:
             arrays = self._floats(arrays, args)
-        if self.value_and_grad and True in needs and not (mode.captures or mode.interventions or mode.trace):
+        elif numbers:  # beside float32 alone
+            arrays = [np.asarray(a, FLOAT32) if type(a) is float else a for a in arrays]
+        needs, recorded = tuple(wanted), True in wanted
+        if recorded and self.value_and_grad and not (mode.captures or mode.interventions or mode.trace):
             waiting = self._called(self.value_and_grad.prepare, arrays, constants)
             if waiting is not None:
-                return defer(self, self._name(), args, waiting, tuple(needs), arrays[0].dtype)
+                return defer(self, self._name(), args, waiting, needs, arrays[0].dtype)
         outputs, saved = self.run_forward(arrays, constants)
         single = not isinstance(outputs, tuple)
         values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
         name = self._name()
 
         results: list[Any]
-        if True in needs:
-            kept = saved if self.keep is None else self.keep(saved, tuple(needs))
-            entry = record(self, name, args, values, single, kept, tuple(needs), constants)
+        if recorded:
+            kept = saved if self.keep is None else self.keep(saved, needs)
+            entry = record(self, name, args, values, single, kept, needs, constants)
             results = [Tensor.recorded(y, entry, i) for i, y in enumerate(values)]
         elif tensors:
             results = [Tensor.wrap(y) for y in values]
@@ -189,7 +195,7 @@ class Op:
         forward = self.forward
         if mode.trace is not None and self.abstract is not None:
             forward = self.abstract
-        elif self.native and all(a is None or is_float(a) for a in arrays) and self._native_serves(arrays):
+        elif self.native and self._native_serves(arrays, integers=False):
             forward = self.native[0]
         found: tuple[Any, Saved] = self._called(forward, arrays, constants)
         if mode.recording is not None and forward is self.forward:
@@ -238,7 +244,8 @@ class Op:
         fail(f"{self.name} is computed by NumPy")
         return reference(dy, saved, needs)
 
-    def _native_serves(self, arrays: Iterable[Any]) -> bool:
+    def _native_serves(self, arrays: Iterable[Any], integers: bool = True) -> bool:
+        """True if kernels take these arrays; `integers` may be among what was saved, not among inputs."""
         if mode.backend != "native" or not native.available():
             return False
         for a in arrays:
@@ -248,7 +255,7 @@ class Op:
             elif a.dtype is FLOAT32 or a.dtype == FLOAT32:
                 if not (self.strided or a.flags.c_contiguous):
                     return False
-            elif is_float(a):
+            elif is_float(a) or not integers:
                 return False
         return True
 

@@ -56,12 +56,6 @@ class Operation(Protocol):
     def run_backward(self, dy: Array | tuple[Array, ...], saved: Saved, needs: Needs) -> Grads: ...
 
 
-class Leaf(NamedTuple):
-    """An input that was not computed, such as a parameter: its gradient goes into `tensor.grad`."""
-
-    tensor: Tensor
-
-
 class Output(NamedTuple):
     """An input that an earlier record computed."""
 
@@ -69,7 +63,8 @@ class Output(NamedTuple):
     which: int
 
 
-Source: TypeAlias = Leaf | Output | None  # None: no gradient needed
+# Where the gradient of an input goes: to the record that computed it, into the `grad` of a leaf, or nowhere.
+Source: TypeAlias = "Output | Tensor | None"
 
 
 class Watched(NamedTuple):
@@ -128,26 +123,20 @@ def record(
     constants: dict[str, Any],
 ) -> Record:
     """Append one call to the tape."""
-    inputs = tuple([_source(arg) if need else None for arg, need in zip(args, needs, strict=True)])
-    likeness = [(y.shape, y.dtype) for y in outputs]
     watched = watch(args, (*saved, *outputs))
-    entry = Record(op, name, inputs, _thrifty(saved, args, needs), needs, likeness, single, now(), watched)
-    if op.recompute is not None:
-        entry.constants = constants
-    return entry
-
-
-def _thrifty(saved: Saved, args: tuple[Any, ...], needs: Needs) -> Saved:
-    """`saved` without the large arrays that cheap ops can recompute."""
+    inputs: list[Source] = []
     for arg, need in zip(args, needs, strict=True):
-        entry = getattr(arg, "record", None) if need else None
+        inputs.append(_source(arg) if need else None)
+        entry = arg.record if need else None  # do not keep a large array that a cheap op can recompute
         if entry is not None and entry.op.recompute is not None and arg.array.nbytes >= LARGE:
             saved = tuple([Recompute(entry) if s is arg.array else s for s in saved])
-    return saved
+    likeness = [(y.shape, y.dtype) for y in outputs]
+    kept = constants if op.recompute is not None else None
+    return Record(op, name, tuple(inputs), saved, needs, likeness, single, now(), watched, kept)
 
 
 def _source(tensor: Tensor) -> Source:
-    return Leaf(tensor) if tensor.record is None else Output(tensor.record, tensor.index)
+    return tensor if tensor.record is None else Output(tensor.record, tensor.index)
 
 
 def watch(args: tuple[Any, ...], kept: tuple[Any, ...]) -> tuple[Watched, ...]:
@@ -179,14 +168,16 @@ def replay(
     """
     pending = _Pending()
     for root, seed in roots:
-        pending.add_to(root, seed)
+        pending.add(root, seed)
     tape = _tape(root.record for root, _ in roots if isinstance(root, Output))
     complete = _last_uses(tape) if done is not None else {}
     for number, step in enumerate(tape):
         _check(step, since)
-        dy = tuple([_output_gradient(step, i, pending) for i in range(len(step.likeness))])
+        dy: Any = pending.take(step, 0)
+        if not step.single:
+            dy = (dy, *[pending.take(step, i) for i in range(1, len(step.likeness))])
         wanted = _wanted(step)
-        grads = step.op.run_backward(dy[0] if step.single else dy, present(step.saved), wanted)
+        grads = step.op.run_backward(dy, present(step.saved), wanted)
         _distribute(step, grads, wanted, pending)
         if not retain:
             step.saved, step.inputs, step.watched, step.hooks, step.spent = (), (), (), None, True
@@ -199,14 +190,14 @@ def replay(
 
 def _tape(roots: Iterable[Record]) -> list[Record]:
     """All records that the roots depend on, newest first."""
-    found = {id(r): r for r in roots}
+    found = {r.place: r for r in roots}
     stack = list(found.values())
     while stack:
         for source in stack.pop().inputs:
-            if isinstance(source, Output) and id(source.record) not in found:
-                found[id(source.record)] = source.record
+            if isinstance(source, Output) and source.record.place not in found:
+                found[source.record.place] = source.record
                 stack.append(source.record)
-    return sorted(found.values(), key=lambda r: -r.place)
+    return [found[place] for place in sorted(found, reverse=True)]
 
 
 def _last_uses(tape: list[Record]) -> dict[int, list[Tensor]]:
@@ -216,8 +207,8 @@ def _last_uses(tape: list[Record]) -> dict[int, list[Tensor]]:
     for number, step in enumerate(tape):
         unknown = number if step.op.nested else unknown
         for source in step.inputs:
-            if isinstance(source, Leaf) and not source.tensor.hooks:
-                last[id(source.tensor)] = number, source.tensor
+            if source is not None and not isinstance(source, Output) and not source.hooks:
+                last[id(source)] = number, source
     complete: dict[int, list[Tensor]] = {}
     for number, leaf in last.values():
         complete.setdefault(max(number, unknown), []).append(leaf)
@@ -231,7 +222,7 @@ def _check(step: Record, since: int = 0) -> None:
         raise GraphError(
             f"backward: {step.name} was computed outside checkpoint() (pass its result as an argument)"
         )
-    if name := changed(step):
+    if step.watched and (name := changed(step)):
         raise GraphError(
             f"backward: {name} was changed in place after {step.name} saved it "
             "(change values after backward(), or work on a copy)"
@@ -246,17 +237,13 @@ def changed(step: Record) -> str:
     return ""
 
 
-def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:
-    dy = pending.take(Output(step, index))
-    if dy is None:
-        return zeros(*step.likeness[index])
-    return run_hooks(step.hooks.get(index, ()), dy) if step.hooks else dy
-
-
 def _wanted(step: Record) -> Needs:
     """The gradients that backward must return, with the place in the flat block for parameters."""
-    places = [source.tensor.into() if isinstance(source, Leaf) else None for source in step.inputs]
-    return tuple([need and (place or need) for need, place in zip(step.needs, places, strict=True)])
+    wanted = list(step.needs)
+    for position, source in enumerate(step.inputs):
+        if source is not None and not isinstance(source, Output):
+            wanted[position] = source.into() or True
+    return tuple(wanted)
 
 
 def _distribute(step: Record, grads: Grads, wanted: Needs, pending: _Pending) -> None:
@@ -267,19 +254,19 @@ def _distribute(step: Record, grads: Grads, wanted: Needs, pending: _Pending) ->
         )
     if len(grads) != len(step.needs):
         raise GraphError(f"{name}: backward returned {len(grads)} gradients for {len(step.needs)} inputs")
-    for position, (source, grad) in enumerate(zip(step.inputs, grads, strict=True)):
-        if source is None or (isinstance(wanted[position], Into) and grad is wanted[position].array):
+    for position, source in enumerate(step.inputs):
+        grad, want = grads[position], wanted[position]
+        if source is None or (isinstance(want, Into) and grad is want.array):
             continue
         if isinstance(source, Output):
             shape, dtype = source.record.likeness[source.which]
         else:
-            shape, dtype = source.tensor.shape, source.tensor.dtype
+            shape, dtype = source.shape, source.dtype
         if grad is None or grad.shape != shape:
             got = "no gradient" if grad is None else f"shape {grad.shape}"
             raise GraphError(f"{name}: backward returned {got} for input {position} of shape {shape}")
         # NumPy turns arrays without axes into numbers; kernels take arrays.
-        grad = np.asarray(grad, dtype)
-        pending.add_to(source, grad)
+        pending.add(source, np.asarray(grad, dtype))
 
 
 class _Pending:
@@ -291,30 +278,29 @@ class _Pending:
         self.own: set[tuple[int, int]] = set()
         self.hooked: dict[int, tuple[Tensor, Array]] = {}  # hooks on a leaf see its total gradient, once
 
-    def add_to(self, source: Source, grad: Array) -> None:
+    def add(self, source: Source, grad: Array) -> None:
         if isinstance(source, Output):
-            self.add(source, grad)
-        elif source is not None:
-            self.add_leaf(source.tensor, grad)
-
-    def add(self, output: Output, grad: Array) -> None:
-        key = output.record.place, output.which
-        if key not in self.grads:
-            self.grads[key] = grad
+            key = source.record.place, source.which
+            if key not in self.grads:
+                self.grads[key] = grad
+            else:
+                total = self.grads[key]
+                self.grads[key] = add(total, grad, out=total if key in self.own else None)
+                self.own.add(key)
+        elif source is None:
+            return
+        elif source.hooks:
+            _, before = self.hooked.get(id(source), (source, None))
+            self.hooked[id(source)] = (source, grad if before is None else before + grad)
         else:
-            total = self.grads[key]
-            self.grads[key] = add(total, grad, out=total if key in self.own else None)
-            self.own.add(key)
+            source.accumulate(grad)
 
-    def take(self, output: Output) -> Array | None:
-        return self.grads.pop((output.record.place, output.which), None)
-
-    def add_leaf(self, leaf: Tensor, grad: Array) -> None:
-        if leaf.hooks:
-            _, before = self.hooked.get(id(leaf), (leaf, None))
-            self.hooked[id(leaf)] = (leaf, grad if before is None else before + grad)
-        else:
-            leaf.accumulate(grad)
+    def take(self, step: Record, index: int) -> Array:
+        """The gradient of output `index`, as its hooks change it; zeros if nothing was added."""
+        dy = self.grads.pop((step.place, index), None)
+        if dy is None:
+            return zeros(*step.likeness[index])
+        return run_hooks(step.hooks.get(index, ()), dy) if step.hooks else dy
 
 
 def add(a: Array, b: Array, out: Array | None) -> Array:

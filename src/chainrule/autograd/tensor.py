@@ -54,7 +54,9 @@ class Tensor(Methods, Answering):
             raise DataError(f"Tensor: cannot make an array of {type(data).__name__} ({error})") from error
         if array.dtype.kind not in "fiub":
             raise DataError(f"Tensor: the data are of dtype {array.dtype} (must be numbers)")
-        self._set(array, requires_grad, name)
+        self.array = array
+        self._begin(name)
+        self.requires_grad = requires_grad
 
     @property
     def requires_grad(self) -> bool:
@@ -69,12 +71,7 @@ class Tensor(Methods, Answering):
             )
         self._requires_grad = value
 
-    def _set(self, array: Array, requires_grad: bool, name: str) -> None:
-        self.array = array
-        self.begin(name)
-        self.requires_grad = requires_grad
-
-    def begin(self, name: str) -> None:
+    def _begin(self, name: str) -> None:
         """Everything but the values, as in a tensor that nothing has happened to."""
         self.grad = None
         self._requires_grad = False
@@ -88,7 +85,8 @@ class Tensor(Methods, Answering):
     def wrap(cls, array: Array) -> Tensor:
         """A tensor around `array` itself, without a copy and without a gradient."""
         tensor = Tensor.__new__(Tensor)
-        tensor._set(array, False, "")
+        tensor.array = array
+        tensor._begin("")
         return tensor
 
     @classmethod
@@ -207,11 +205,13 @@ class Tensor(Methods, Answering):
         backward([(self, seed)], retain=retain)
 
     def _seed(self, seed: Any) -> Array:
-        if seed is None and self.size != 1:
-            raise GraphError(
-                f"backward: output has shape {self.shape} (must be a scalar, or pass the gradient of its consumer)"
-            )
-        grad = np.ones(self.shape, self.dtype) if seed is None else np.asarray(seed, dtype=self.dtype)
+        if seed is None:
+            if self.size != 1:
+                raise GraphError(
+                    f"backward: output has shape {self.shape} (must be a scalar, or pass the gradient of its consumer)"
+                )
+            return np.array(1, self.dtype, ndmin=self.ndim)  # each axis is of size 1
+        grad = np.asarray(seed, dtype=self.dtype)
         if grad.shape != self.shape:
             raise ShapeError(
                 f"backward: seed has shape {grad.shape}, output has shape {self.shape} (must be equal)"

@@ -16,12 +16,14 @@ from chainrule.errors import ShapeError
 from chainrule.ops._util import check_axis, examples, shapes
 from chainrule.ops.arrays.elementwise import exp, log, mul
 
+SMALL = 1 << 12  # elements: up to here filling an array is quicker than taking a view of repeated values
+
 
 def _axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
     """`axis` as a tuple of numbers from 0 to ndim - 1."""
-    axes = (
-        tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    )
+    if axis is None:
+        return tuple(range(x.ndim))
+    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     for a in axes:
         if not isinstance(a, int | np.integer):
             raise ShapeError(f"{name}: axis {axis!r} (must be an integer, a tuple of them, or None)")
@@ -36,7 +38,17 @@ def _axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
 
 def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     """The shape with reduced axes of size 1, which broadcasts against the input."""
-    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple([1 if i in axes else n for i, n in enumerate(shape)])
+
+
+def _spread(dy: Array, shape: Shape, axes: tuple[int, ...]) -> Array:
+    """dy repeated along the axes that were reduced: a view, or a small array."""
+    dy = dy.reshape(_kept(shape, axes))
+    if math.prod(shape) > SMALL:
+        return np.broadcast_to(dy, shape)
+    dx = np.empty(shape, dy.dtype)
+    dx[...] = dy
+    return dx
 
 
 _example = examples(
@@ -60,7 +72,7 @@ def sum_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Resul
 
 def sum_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     shape, axes = saved
-    return (np.broadcast_to(dy.reshape(_kept(shape, axes)), shape),)  # forward was: y = Σ x       [RD.1]
+    return (_spread(dy, shape, axes),)  # forward was: y = Σ x                                    [RD.1]
 
 
 sum = Op("sum", sum_forward, sum_backward, _example, integers=True)
@@ -80,8 +92,7 @@ def mean_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Resu
 
 def mean_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     shape, axes, n = saved
-    each = (dy / n).reshape(_kept(shape, axes))  # forward was: y = Σ x / n                       [RD.2]
-    return (np.broadcast_to(each, shape),)
+    return (_spread(dy / n, shape, axes),)  # forward was: y = Σ x / n                            [RD.2]
 
 
 def mean_composed(x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
