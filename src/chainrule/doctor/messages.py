@@ -119,7 +119,8 @@ MESSAGES = {
     Code.OVERFITTING: Message("problem", "overfitting",
         "validation {last:.3f} after {lowest:.3f} at step {step}, while training fell from {then:.3f} to {now:.3f}",
         "The model overfits: what it still learns of the training text does not hold for other text.",
-        "Stop at the best step (patience {patience}) or take more text; a smaller model, dropout, weight_decay or l2 may help."),
+        "Stop at the best step (patience {patience}) or take more text; a smaller model, dropout, weight_decay or l2 "
+        "may help."),
     Code.CURVE_OK: Message("ok", "loss curve", _CURVE, "It starts where it should and falls."),
     Code.CURVE_NOT_FINITE: Message("problem", "loss curve", "the loss of step {step} is {loss}",
         "Training broke down.",
@@ -175,7 +176,7 @@ MESSAGES = {
     Code.SPLITS_LEVEL: Message("ok", "splits", _SPLITS,
         "It knows the training text better, and on the other it no longer gets better."),
     Code.SPLITS_OVERFIT: Message("note", "splits", _SPLITS,
-        "It overfits: it knows the training data better than what they have in common with others, and validation has been better.",
+        "It overfits: it knows the training data better than any other, and validation has been better.",
         "More text, a smaller model, dropout, or stop at the best step (patience)."),
     Code.WEIGHTS_OK: Message("ok", "weights", "all {count:,} are finite", "The checkpoint can be used."),
     Code.WEIGHTS_NOT_FINITE: Message("problem", "weights", "{weight} is {value}",
