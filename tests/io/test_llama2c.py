@@ -125,7 +125,7 @@ def test_a_model_without_its_tokenizer(tmp_path: Path) -> None:
     llama2c.write(model(), tokenizer(), tmp_path)
     (tmp_path / "tokenizer.bin").unlink()
     with pytest.raises(
-        FormatError, match="must be tok269.bin or tokenizer.bin, or given to import by tokenizer"
+        FormatError, match=r"must be tok269\.bin or tokenizer\.bin, or given to import by tokenizer"
     ):
         load(tmp_path / "model.bin")
 

@@ -79,9 +79,7 @@ def test_every_classifier_is_told_its_baseline(capsys: pytest.CaptureFixture[str
 def test_the_baseline_is_what_its_own_command_gives_at_its_best_step(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    rng = np.random.default_rng(
-        0
-    )  # of three texts two have the label that their word says: the bag soon learns the third
+    rng = np.random.default_rng(0)  # a third of the labels are wrong: a bag that learns them too gets worse
     rows = (f"{('good', 'bad')[i % 2]} {rng.integers(200)}\t{(i + (i % 3 == 0)) % 2}" for i in range(300))
     Path("noisy.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
     main(["train", "bert-classifier", "noisy.tsv", *TINY, "--max-steps", "1", "--out", "bert"])
