@@ -104,7 +104,10 @@ def test_the_rate_follows_the_family_and_where_the_weights_come_from(
         ("schedule = 1", "run.toml: schedule is 1 (must be a text in quotes)"),
         ("out = false", "run.toml: out is false (must be a text in quotes)"),
         ("data = true", "run.toml: data is true (must be a text in quotes)"),
-        ("budget = true", "run.toml: budget is true (must be a number, without quotes)"),
+        (
+            "budget = true",
+            "run.toml: budget is true (must be a number of seconds, or a time such as 10m or 1.5h, without quotes)",
+        ),
         ("n_layer = ", "run.toml: is not valid TOML"),
         ('family = "rnn"', "family is 'rnn' (must be gpt: say train rnn)"),
         ("lr = -1.0", "--lr is -1.0 (must be a positive number)"),

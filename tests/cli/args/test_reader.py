@@ -97,7 +97,11 @@ def test_values(words: str, expected: dict[str, Any]) -> None:
         ("r --triple a b", BadValue, {"value": "a b", "rule": "must be 3 values"}),
         ("r --triple a b c d", BadValue, {"value": "a b c d"}),
         ("r --bias 3 2 5", BadValue, {"value": "3 2 5"}),
-        ("r --seconds soon", BadValue, {"rule": "must be a number"}),
+        (
+            "r --seconds soon",
+            BadValue,
+            {"rule": "must be a number of seconds, or a time such as 10m or 1.5h"},
+        ),
         ("--fast", MissingArgument, {"name": "RUN", "about": "Directory of a run."}),
     ],
 )
