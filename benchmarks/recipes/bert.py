@@ -3,7 +3,7 @@
     CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.bert [--steps 30000] [--seeds 3] [--work DIR]
 
 FOLDER holds text/, instruct/, summarise/, parallel/ and classify/ (see docs/guide/data.md). Word vectors of the prose
-are learned first, and the embeddings begin with them; 30,000 batches then take about 45 minutes of one core. SST-2 is
+are learned first, and the embeddings begin with them; 30,000 batches then take about 50 minutes of one core. SST-2 is
 tested on its dev set, TREC on a tenth chosen by the hash of the text: neither is read before. Both models choose their
 rate (of two) and their best step on a tenth of the training texts. With --work everything that is made stays in DIR,
 and what is there already is not made again.
