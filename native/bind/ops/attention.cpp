@@ -68,9 +68,9 @@ void forward(Strided<float> o, Flat<float> lse, Strided<const float> q, Strided<
 }
 
 void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, std::optional<Matrix> diagonals,
-              Strided<const float> o, Flat<const float> lse, Strided<const float> dy, Strided<const float> q, Strided<const float> k, Strided<const float> v,
-              float scale, bool causal, Maybe<const bool> allowed, Maybe<const float> added, double dropout,
-              const Key& key, uint32_t threshold) {
+              Strided<const float> o, Flat<const float> lse, Strided<const float> dy, Strided<const float> q,
+              Strided<const float> k, Strided<const float> v, float scale, bool causal, Maybe<const bool> allowed,
+              Maybe<const float> added, double dropout, const Key& key, uint32_t threshold) {
     const Attention call = call_of(q, k, v, scale, causal, allowed, added, dropout, key, threshold);
     const size_t B = call.B, H = call.H, T = call.T, S = call.S, D = call.D;
     AttentionGradient gradient{};
@@ -91,8 +91,8 @@ void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, std::optional<M
 void bind_attention(nb::module_& m) {
     def(m, "attention_forward", forward, "o", "lse", "q", "k", "v", "scale", "causal", "allowed", "added", "dropout",
         "key", "threshold");
-    def(m, "attention_backward", backward, "dq", "dk", "dv", "diagonals", "o", "lse", "dy", "q", "k", "v", "scale", "causal",
-        "allowed", "added", "dropout", "key", "threshold");
+    def(m, "attention_backward", backward, "dq", "dk", "dv", "diagonals", "o", "lse", "dy", "q", "k", "v", "scale",
+        "causal", "allowed", "added", "dropout", "key", "threshold");
 }
 
 }  // namespace chainrule
