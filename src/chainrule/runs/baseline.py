@@ -24,8 +24,9 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
     assert isinstance(settings, TrainConfig)
     config = replace(settings, **suited.training, eval_windows=limit)
     with random.seeded(config.seed):
-        simple, model, batches, held_out = Setup.new(family, task.corpus, None, config, **suited.sizes)
-    trainer, found = trainer_of((simple, model, batches, held_out), config), {}
+        setup = Setup.new(family, task.corpus, None, config, **suited.sizes)
+    simple, model, _, held_out = setup
+    trainer, found = trainer_of(setup, config), dict[str, Any]()
 
     def keep_best() -> None:
         if trainer.best_so_far.step == trainer.steps:
