@@ -68,7 +68,7 @@ def test_the_number_of_operations_is_said_truly() -> None:
     """As a figure, so that it is found; "all operations" says no number."""
     pages = [*PAGES, ROOT / "CONTRIBUTING.md"]
     said = [n for page in pages for n in re.findall(r"(\S+) differentiable operations", page.read_text())]
-    measured = re.compile("<!-- speed: begin -->.*<!-- speed: end -->", re.DOTALL)  # names benchmarks of its own
+    measured = re.compile("<!-- speed: begin -->.*<!-- speed: end -->", re.DOTALL)  # names benchmarks
     said += re.findall(r"(?!all)\b([\w-]+) operations", measured.sub("", (ROOT / "README.md").read_text()))
     numbers = [n for n in said if n != "differentiable"]
     assert len(numbers) >= 3 and set(numbers) == {str(len(cr.ops.all_ops()))}
