@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chainrule import random
+from chainrule.distributed.communicator import apart
 from chainrule.runs.trainers import trainer_of
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.setup import Setup
@@ -32,8 +33,9 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
         if trainer.best_so_far.step == trainer.steps:
             found.update(simple.evaluate(model, held_out))
 
-    if trainer.run(_Told(config.max_steps, tell), keep_best).interrupted:
-        raise KeyboardInterrupt
+    with apart():  # the first rank alone trains it
+        if trainer.run(_Told(config.max_steps, tell), keep_best).interrupted:
+            raise KeyboardInterrupt
     return {name: value for name, value in found.items() if value is None or isinstance(value, float)}
 
 

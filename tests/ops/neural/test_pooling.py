@@ -48,3 +48,9 @@ def test_a_mask_of_numbers_is_one_of_truth_values() -> None:
 def test_misuse_is_named(options: dict[str, Any], error: type[ChainruleError], message: str) -> None:
     with pytest.raises(error, match=message):
         ops.pool(X, **options)
+
+
+def test_a_mask_that_is_added_to_scores_is_refused() -> None:
+    """As booleans it would mean its opposite: 0 at tokens."""
+    with pytest.raises(ConfigError, match=r"mask has dtype float64 \(must be bool, True at tokens\)"):
+        ops.pool(np.ones((1, 2, 3)), mask=np.array([[0.0, -np.inf]]))

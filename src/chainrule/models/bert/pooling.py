@@ -9,7 +9,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.recording import constant
-from chainrule.autograd.types import Array
+from chainrule.autograd.types import Array, is_float
 from chainrule.errors import ShapeError
 
 POOLINGS = ("mean", "cls", "max")
@@ -38,6 +38,6 @@ def pool(hidden: Tensor, mask: Array | None, pooling: str) -> Tensor:
 
 def unit(vectors: Any) -> Any:
     """vectors (..., C) -> the same directions, of length 1: their dot products are cosines"""
-    C = vectors.shape[-1]
-    gain = constant(np.full(C, C**-0.5, vectors.dtype))  # the root mean square of a unit vector
+    C, dtype = vectors.shape[-1], vectors.dtype if is_float(vectors) else np.float32
+    gain = constant(np.full(C, C**-0.5, dtype))  # the root mean square of a unit vector
     return ops.rmsnorm(vectors, gain, eps=1e-12 / C)

@@ -62,6 +62,8 @@ def checked(x: Array, mask: Any, kind: str) -> Array:
     found = settled(mask)
     if x.ndim != 3 or found.shape != x.shape[:2]:
         raise ShapeError(f"pool: x {x.shape}, mask {found.shape} (must be (B, T, C) and (B, T))")
+    if found.dtype.kind not in "biu":
+        raise ConfigError(f"pool: mask has dtype {found.dtype} (must be bool, True at tokens)")
     if found.dtype != bool:
         found = found.astype(bool)
     counts = found.sum(axis=1)

@@ -7,15 +7,18 @@ import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from chainrule.cli import main
 from chainrule.data import LabelCorpus
+from chainrule.distributed import communicator
 from chainrule.models.suited import for_bag_of_words, for_bert
 from chainrule.runs import Run, load, replay
 from chainrule.tasks.labeled.classification import ClassificationTask, training_texts
+from chainrule.train import Result, Trainer
 from chainrule.train.log import read
 from tests.cli.commands.train.test_family_tasks import refused, result
 
@@ -91,6 +94,19 @@ def test_the_baseline_is_what_its_own_command_gives_at_its_best_step(
     )  # the same texts are held back, and the command gives the same model
     assert record["nats_per_label"] == pytest.approx(bow["best_loss"], rel=1e-5)
     assert record["accuracy"] == bow["best_score"]
+
+
+def test_the_first_rank_trains_the_baseline_apart_from_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not train it, so a sum over ranks would wait for them forever."""
+    alone, run = [], Trainer.run
+
+    def watched(self: Trainer, *args: Any) -> Result:
+        alone.append(bool(communicator._sharing_out))
+        return run(self, *args)
+
+    monkeypatch.setattr(Trainer, "run", watched)
+    main(["train", "bert-classifier", "reviews.tsv", *TINY, "--max-steps", "1", "--out", "bert"])
+    assert alone == [True, False]  # the baseline, then the run itself
 
 
 def test_the_baseline_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
