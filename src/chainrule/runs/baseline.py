@@ -36,6 +36,7 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
     with apart():  # the first rank alone trains it
         if trainer.run(_Told(config.max_steps, tell), keep_best).interrupted:
             raise KeyboardInterrupt
+    found = found or simple.evaluate(model, held_out)  # no evaluation was the best: its loss is not finite
     return {name: value for name, value in found.items() if value is None or isinstance(value, float)}
 
 
