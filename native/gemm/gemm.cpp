@@ -16,12 +16,14 @@ constexpr size_t KC = 512;
 constexpr size_t NC = 2048;                // columns of B packed at a time
 constexpr size_t MC = 96;                  // rows of A per unit of work: 192 KB, in the L2 cache
 constexpr size_t PACKED_ROWS = 4096;       // of A at a time, if it is packed
-constexpr size_t PACKED_FLOATS = 1 << 21;  // of A and B together, 8 MB in the L3 cache: as many parts of k as fit
+constexpr size_t SHARED_FLOATS = 1 << 21;  // of packed A and of B, 8 MB in the L3 cache: as many parts of k as fit
 constexpr size_t MIN_PANELS = 2;           // of B per unit of work
 constexpr size_t UNITS = 16;               // of work, at least: then all threads end at about the same time
 constexpr size_t STRIP = 64;               // terms of k packed by one thread at a time
 constexpr size_t PACK_PANELS = 4;          // panels of B packed by one thread at a time
-constexpr size_t FEW_ROWS = 4;             // up to here packing B costs more than it saves
+constexpr size_t FEW_ROWS = 4;             // up to here dot products are faster than tiles
+constexpr size_t SMALL_B = 1 << 19;        // floats, 2 MB: up to here packing costs more than it saves
+constexpr size_t LINE = 16;                // floats in a cache line
 
 size_t blocks_of(size_t total, size_t size) {
     return (total + size - 1) / size;
@@ -53,14 +55,19 @@ struct Matmul {
     const Gemm& kernels = gemm_kernels();
     const size_t MR = kernels.MR, NR = kernels.NR;
     const bool paired = precision == Precision::bf16_pairs;
-    const bool in_place = a_mk.col == 1 && precision == Precision::fp32;  // contiguous rows of A are not packed,
-    const bool by_rows = a_mk.col == 1 && a_mk.row != 1;                  // or copied as rows to be rounded;
-    const bool spread = in_place && share_cache_sets(a_mk.row);           // some are moved apart, unit by unit
+    const bool plain = precision == Precision::fp32;  // not rounded: a factor may be read where it lies
+    const bool wide = MR > LINE / 2;                  // a tile then takes most of a cache line from each row of Aᵀ and of B
+    const bool in_rows = a_mk.col == 1, in_columns = !in_rows && a_mk.row == 1;
+    const bool a_in_place = plain && (in_rows || (wide && in_columns && !share_cache_sets(a_mk.col)));
+    const bool b_in_place = plain && wide && b_kn.col == 1 && N % NR == 0 && N * K <= SMALL_B &&
+                            !share_cache_sets(b_kn.row);
+    const bool by_rows = in_rows && a_mk.row != 1;                  // A is rounded as rows,
+    const bool spread = a_in_place && share_cache_sets(a_mk.row);  // or its rows moved apart, unit by unit
     const size_t kc = round_up(blocks_of(K, blocks_of(K, KC)), paired ? 2 : 1);
     const size_t nc = std::min(NC, round_up(N, NR));
-    const size_t rows = in_place ? M : round_up(std::min(PACKED_ROWS, M), MR);  // of A per block
+    const size_t rows = a_in_place ? M : round_up(std::min(PACKED_ROWS, M), MR);  // of A per block
     const size_t depth =  // terms of k per block
-        std::min(std::max<size_t>(1, PACKED_FLOATS / (nc + (in_place ? 0 : rows)) / kc) * kc, K);
+        std::min(std::max<size_t>(1, SHARED_FLOATS / (nc + (a_in_place ? 0 : rows)) / kc) * kc, K);
     const size_t mc = block_size(rows, MR, std::max(blocks_of(rows, MC), std::min(UNITS, rows / MC)), MR);
     const size_t unit_cols = block_size(nc, NR, blocks_of(UNITS, blocks_of(rows, mc)), MIN_PANELS * NR);
     const bool small = rows * nc * depth < SMALL * 16;  // for one thread
@@ -71,7 +78,7 @@ struct Matmul {
     };
 
     void run() const {
-        const Scratch packed_a(in_place ? 0 : words(depth) * rows), packed_b(words(depth) * nc);
+        const Scratch packed_a(a_in_place ? 0 : words(depth) * rows), packed_b(b_in_place ? 0 : words(depth) * nc);
         for (size_t n = 0; n < N; n += nc)
             for (size_t k = 0; k < K; k += depth)
                 for (size_t m = 0; m < M; m += rows) {
@@ -92,11 +99,12 @@ struct Matmul {
 
     // Each thread reads long rows: a strip of k, or some columns or rows if those are contiguous along k.
     void pack(const Block& block) const {
-        const size_t jobs_b = block.m0 > 0    ? 0
-                              : b_kn.col == 1 ? blocks_of(kc, STRIP)
-                                              : blocks_of(block.N, PACK_PANELS * NR);
-        const size_t jobs_a = in_place ? 0 : a_mk.row == 1 ? blocks_of(kc, STRIP) : blocks_of(block.M, mc);
+        const size_t jobs_b = b_in_place || block.m0 > 0 ? 0
+                              : b_kn.col == 1            ? blocks_of(kc, STRIP)
+                                                         : blocks_of(block.N, PACK_PANELS * NR);
+        const size_t jobs_a = a_in_place ? 0 : a_mk.row == 1 ? blocks_of(kc, STRIP) : blocks_of(block.M, mc);
         const size_t jobs = jobs_a + jobs_b;
+        if (jobs == 0) return;
         for_units(blocks_of(block.K, kc) * jobs, [&](size_t i) {
             const size_t k = i / jobs * kc, job = i % jobs;
             job < jobs_b ? pack_b(block, k, job) : pack_a(block, k, job - jobs_b);
@@ -134,20 +142,30 @@ struct Matmul {
             const Scratch moved(spread ? height * spread_row(kc) : 0);
             for (size_t k = 0; k < block.K; k += kc) {
                 const size_t terms = std::min(kc, block.K - k);
-                const float* packed = block.packed_a + words(k) * rows + m * words(terms);
-                const View there = part(a_mk, block.m0 + m, block.k0 + k);
-                const View a = spread     ? spread_rows(moved.data(), there, height, terms)
-                               : in_place ? there
-                               : by_rows  ? View{packed, words(terms), 1}
-                                          : View{packed, 1, MR};
                 const bool first = block.k0 + k == 0;
-                macrokernel(c_mn + (block.m0 + m) * ldc + block.n0 + n, ldc, a.data,
-                            MR * (in_place ? a.row : words(terms)), a.row, a.col,
-                            block.packed_b + words(k) * nc + n * words(terms),
-                            first && bias_n ? bias_n + block.n0 + n : nullptr, accumulate || !first,
-                            height, std::min(unit_cols, block.N - n), words(terms));
+                const Factor a = spread ? moved_apart(moved.data(), block, m, k, height, terms) : factor_a(block, m, k, terms);
+                macrokernel(c_mn + (block.m0 + m) * ldc + block.n0 + n, ldc, a, factor_b(block, n, k, terms),
+                            first && bias_n ? bias_n + block.n0 + n : nullptr, accumulate || !first, height,
+                            std::min(unit_cols, block.N - n), words(terms));
             }
         });
+    }
+
+    Factor factor_a(const Block& block, size_t m, size_t k, size_t terms) const {
+        const float* packed = block.packed_a + words(k) * rows + m * words(terms);
+        if (a_in_place) return {part(a_mk, block.m0 + m, block.k0 + k).data, MR * a_mk.row, a_mk.row, a_mk.col};
+        if (by_rows) return {packed, MR * words(terms), words(terms), 1};
+        return {packed, MR * words(terms), 1, MR};
+    }
+
+    Factor moved_apart(float* to, const Block& block, size_t m, size_t k, size_t height, size_t terms) const {
+        const View a = spread_rows(to, part(a_mk, block.m0 + m, block.k0 + k), height, terms);
+        return {a.data, MR * a.row, a.row, 1};
+    }
+
+    Factor factor_b(const Block& block, size_t n, size_t k, size_t terms) const {
+        if (b_in_place) return {part(b_kn, block.k0 + k, block.n0 + n).data, NR, 1, b_kn.row};
+        return {block.packed_b + words(k) * nc + n * words(terms), NR * words(terms), 1, NR};
     }
 };
 

@@ -27,10 +27,16 @@ inline bool share_cache_sets(size_t row) { return row % 1024 == 0; }
 inline size_t spread_row(size_t K) { return (K + 15) / 16 * 16 | 16; }
 View spread_rows(float* to, View a_mk, size_t M, size_t K);
 
-// C (M, N) = or += A B + bias on one thread. The rows of A are a_row apart, its panels of MR rows a_panel, its columns
-// a_k; B is packed. With bf16_pairs K counts words.
-using Macrokernel = void(float* c_mn, size_t ldc, const float* a, size_t a_panel, size_t a_row, size_t a_k,
-                         const float* b_packed, const float* bias_n, bool accumulate, size_t M, size_t N, size_t K);
+// A factor as the micro-kernel reads it: A in panels of MR rows, B in panels of NR columns (with step = 1). Row or column i
+// of panel p has its term k at data[p panel + i step + k next].
+struct Factor {
+    const float* data;
+    size_t panel, step, next;
+};
+
+// C (M, N) = or += A B + bias on one thread. With bf16_pairs K counts words.
+using Macrokernel = void(float* c_mn, size_t ldc, Factor a, Factor b, const float* bias_n, bool accumulate, size_t M, size_t N,
+                         size_t K);
 
 // What gemm.cpp puts together, on one thread.
 struct Gemm {

@@ -83,33 +83,39 @@ void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K,
     if (used == COLS && in_j == 1) {
         for (; k < K; ++k) __builtin_memcpy(out + k * COLS, in + k * in_k, COLS * sizeof(float));
     } else if (used == COLS && in_k == 1 && COLS % 4 == 0) {
-        for (; k + 4 <= K; k += 4)
-            for (size_t j = 0; j < COLS; j += 4) transpose4(out + k * COLS + j, COLS, in + j * in_j + k, in_j);
+        const size_t whole = K - K % 4;
+        for (size_t j = 0; j < COLS; j += 4)  // four rows at a time: more may share a set of the L1 cache
+            for (k = 0; k < whole; k += 4) transpose4(out + k * COLS + j, COLS, in + j * in_j + k, in_j);
     }
     if (in_j == 1 && used < COLS) return pack_last_panel<COLS>(out, in, in_k, K, used);
     for (; k < K; ++k)
         for (size_t j = 0; j < COLS; ++j) out[k * COLS + j] = j < used ? in[k * in_k + j * in_j] : 0.0f;
 }
 
-// Prefetch the next strip of k: a row serves many panels, so the hardware prefetcher does not see the next row coming.
-INLINE void prefetch_strip(const float* in, size_t in_k, size_t in_j, size_t K, size_t J) {
+// Prefetch a part of the next panels: a row serves many of them, so the hardware prefetcher does not see what comes next.
+// Into the L2 cache: rows a power of two apart would drive each other out of L1.
+INLINE void prefetch_part(const float* in, size_t in_k, size_t in_j, size_t K, size_t J) {
     const size_t step_k = in_k == 1 ? LANES : 1, step_j = in_j == 1 ? LANES : 1;
     for (size_t k = 0; k < K; k += step_k)
-        for (size_t j = 0; j < J; j += step_j) __builtin_prefetch(in + k * in_k + j * in_j);
+        for (size_t j = 0; j < J; j += step_j) __builtin_prefetch(in + k * in_k + j * in_j, 0, 2);
 }
 
 // Pack a strip of k for all panels, then the next: a cache line that serves several panels is then read once. A strip is
 // at most 64 KB, a part of the L2 cache, and at most STRIP rows: rows a power of two apart share few sets of the L1 cache.
-constexpr size_t STRIP = 16;
+constexpr size_t STRIP = 16, AHEAD = 4;
 
 template <size_t COLS>
 void pack(float* packed, size_t panel, const float* in, size_t in_k, size_t in_j, size_t K, size_t J,
           Precision precision) {
     const size_t fitting = (1 << 14) / (J + 1), strip = fitting < 8 ? 8 : fitting > STRIP ? STRIP : fitting - fitting % 4;
     for (size_t k = 0; k < K; k += strip) {
-        const size_t depth = K - k < strip ? K - k : strip, next = k + strip;
-        if (next < K) prefetch_strip(in + next * in_k, in_k, in_j, K - next < strip ? K - next : strip, J);
+        const size_t depth = K - k < strip ? K - k : strip;
         for (size_t j = 0; j < J; j += COLS) {
+            const size_t width = (J + COLS - 1) / COLS * COLS, ahead = j + AHEAD * COLS;
+            const size_t next_k = ahead < width ? k : k + strip, next_j = ahead < width ? ahead : ahead - width;
+            if (next_k < K && next_j < J)
+                prefetch_part(in + next_k * in_k + next_j * in_j, in_k, in_j, K - next_k < strip ? K - next_k : strip,
+                              J - next_j < COLS ? J - next_j : COLS);
             float rows[(STRIP + 1) * COLS];
             const bool pairs = precision == Precision::bf16_pairs;
             float* const out = packed + j / COLS * panel + (pairs ? k / 2 : k) * COLS;

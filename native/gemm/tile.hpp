@@ -40,7 +40,7 @@ INLINE void clear(Tile<ROWS, VECS>& tile) {
 // tile += A B: A (ROWS, K) has element (i, k) at a[i a_row + k a_k]; B (K, VECS) has row k at b + k b_k.
 // Each element is summed over k in order, whatever the tile: the result does not depend on ROWS. `term(a, b, c)` is
 // what a step along k does with an element of A in all lanes and a vector of B, by default c + a b. The first `ahead`
-// steps each prefetch a row of `next` (…, NR) into the L2 cache.
+// steps each prefetch a row of `next` (…, NR), rows b_k apart, into the L2 cache.
 using Term = Vec(Vec, Vec, Vec);
 
 template <size_t ROWS, Term term = fma, size_t VECS>
@@ -49,7 +49,7 @@ INLINE void multiply(Tile<ROWS, VECS>& tile, const float* a, size_t a_row, size_
     Tile<ROWS, VECS> t = tile;  // a local copy, which the compiler keeps in registers
     for (size_t k = 0; k < K; ++k) {
         if (k < ahead)
-            for (size_t v = 0; v < NR_VECS; ++v) __builtin_prefetch(next + k * NR + v * LANES, 0, 2);
+            for (size_t v = 0; v < NR_VECS; ++v) __builtin_prefetch(next + k * b_k + v * LANES, 0, 2);
         Vec row[VECS];
 #pragma GCC unroll 4
         for (size_t v = 0; v < VECS; ++v) row[v] = load(b + k * b_k + v * LANES);

@@ -16,12 +16,12 @@ constexpr size_t BLOCK = 128;  // classes: part of the result, since each block 
 
 template <class Body>  // body(memory for logits, first row, number of rows)
 void LinearCrossEntropy::for_chunks(Body&& body) const {
-    const Scratch z_vr(std::min(rows, N) * V);
+    const Scratch z_vr(ldz * V);
     for (size_t n = 0; n < N; n += rows) body(z_vr.data(), n, std::min(rows, N - n));
 }
 
 void LinearCrossEntropy::logits(float* z_vr, size_t n, size_t R) const {
-    gemm(z_vr, R, {w_vc, C, 1}, {x_nc + n * C, 1, C}, nullptr, false, V, R, C, precision);
+    gemm(z_vr, ldz, {w_vc, C, 1}, {x_nc + n * C, 1, C}, nullptr, false, V, R, C, precision);
 }
 
 void LinearCrossEntropy::losses(float* loss_n, float* peak_n, float* total_n, const float* z_vr, size_t n,
@@ -31,12 +31,12 @@ void LinearCrossEntropy::losses(float* loss_n, float* peak_n, float* total_n, co
     float *peak_br = partial.data(), *total_br = peak_br + B * R, *sum_br = total_br + B * R;
     for_row_blocks(V, R, BLOCK, [&](size_t b, size_t v, size_t count) {
         cross_entropy_columns().reduce(peak_br + b * R, total_br + b * R, floor ? sum_br + b * R : nullptr,
-                                       z_vr + v * R, count, R);
+                                       z_vr + v * ldz, ldz, count, R);
     });
     cross_entropy_columns().merge(peak_n + n, total_n + n, peak_br, total_br, B, R);
     for (size_t r = 0; r < R; ++r) {  // log Σ_j e^z_j - Σ_i t_i z_i                                               [CE.2]
         const float peak = peak_n[n + r];
-        float loss = std::log(total_n[n + r]) - gap * (z_vr[target_n[n + r] * R + r] - peak);
+        float loss = std::log(total_n[n + r]) - gap * (z_vr[target_n[n + r] * ldz + r] - peak);
         if (floor != 0) {
             double sum = 0;
             for (size_t b = 0; b < B; ++b) sum += sum_br[b * R + r];
@@ -50,12 +50,12 @@ void LinearCrossEntropy::losses(float* loss_n, float* peak_n, float* total_n, co
 void LinearCrossEntropy::gradients(float* dx_nc, float* dw_vc, float* z_vr, const float* peak_n, const float* total_n,
                                    const float* slope_n, size_t n, size_t R) const {
     for_row_blocks(V, R, BLOCK, [&](size_t, size_t v, size_t count) {  // [LC.1]
-        cross_entropy_columns().gradients(z_vr + v * R, peak_n + n, total_n + n, slope_n + n, floor, count, R);
+        cross_entropy_columns().gradients(z_vr + v * ldz, ldz, peak_n + n, total_n + n, slope_n + n, floor, count, R);
     });
-    for (size_t r = 0; r < R; ++r) z_vr[target_n[n + r] * R + r] -= gap * slope_n[n + r];
+    for (size_t r = 0; r < R; ++r) z_vr[target_n[n + r] * ldz + r] -= gap * slope_n[n + r];
     // forward was: z = x Wᵀ                                                                                [LC.2] [LC.3]
-    if (dx_nc) gemm(dx_nc + n * C, C, {z_vr, 1, R}, {w_vc, C, 1}, nullptr, false, R, C, V, precision);
-    if (dw_vc) gemm(dw_vc, C, {z_vr, R, 1}, {x_nc + n * C, C, 1}, nullptr, true, V, C, R, precision);
+    if (dx_nc) gemm(dx_nc + n * C, C, {z_vr, 1, ldz}, {w_vc, C, 1}, nullptr, false, R, C, V, precision);
+    if (dw_vc) gemm(dw_vc, C, {z_vr, ldz, 1}, {x_nc + n * C, C, 1}, nullptr, true, V, C, R, precision);
 }
 
 void LinearCrossEntropy::forward(float* loss_n, float* peak_n, float* total_n, float* dx_nc, float* dw_vc,

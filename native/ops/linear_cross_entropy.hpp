@@ -2,21 +2,23 @@
 
 #include <stdint.h>
 
+#include <algorithm>
+
 #include "gemm/gemm.hpp"
 
 namespace chainrule {
 
-// Cross-entropy (ops/cross_entropy.hpp) of logits z_vr that stand in columns, for a vocabulary cut into blocks of V
+// Cross-entropy (ops/cross_entropy.hpp) of logits z_vr that stand in columns, rows ldz apart, for a vocabulary cut into blocks of V
 // classes.
 struct CrossEntropyColumns {
     // Of each column: its maximum, the sum of e^(z - maximum) and, unless sum_r is null, the sum of z.
-    void (*reduce)(float* peak_r, float* total_r, float* sum_r, const float* z_vr, size_t V, size_t R);
+    void (*reduce)(float* peak_r, float* total_r, float* sum_r, const float* z_vr, size_t ldz, size_t V, size_t R);
 
     // The maxima and sums of B blocks, in their order, as one.
     void (*merge)(float* peak_r, float* total_r, const float* peak_br, const float* total_br, size_t B, size_t R);
 
     // Replaces z by slope_r (softmax(z) - floor). The caller subtracts gap slope_r at the target.
-    void (*gradients)(float* z_vr, const float* peak_r, const float* total_r, const float* slope_r, float floor,
+    void (*gradients)(float* z_vr, size_t ldz, const float* peak_r, const float* total_r, const float* slope_r, float floor,
                       size_t V, size_t R);
 };
 CHAINRULE_KERNELS(CrossEntropyColumns, cross_entropy_columns)
@@ -28,6 +30,7 @@ struct LinearCrossEntropy {
     float gap, floor;
     size_t N, V, C, rows;
     Precision precision;
+    const size_t ldz = spread_row(std::min(rows, N));  // rows of logits spread over the sets of a cache
 
     // With slope_n, the gradient of each row's loss, this computes the fused gradients too. dx_nc is assigned, dw_vc is
     // added to; either may be null.

@@ -14,14 +14,14 @@ INLINE Vec as_shift(Vec peak) {
     return select(peak == fill(-INFINITE), fill(0), peak);
 }
 
-void reduce(float* peak_r, float* total_r, float* sum_r, const float* z_vr, size_t V, size_t R) {
+void reduce(float* peak_r, float* total_r, float* sum_r, const float* z_vr, size_t ldz, size_t V, size_t R) {
     for (size_t r = 0; r < R; r += LANES) {
         const size_t n = R - r;
         Vec peak = fill(-INFINITE), total = fill(0), sum = fill(0);
-        for (size_t v = 0; v < V; ++v) peak = max(load_next(z_vr + v * R + r, n), peak);  // skips NaN; the sum shows it
+        for (size_t v = 0; v < V; ++v) peak = max(load_next(z_vr + v * ldz + r, n), peak);  // skips NaN; the sum shows it
         const Vec shift = as_shift(peak);
         for (size_t v = 0; v < V; ++v) {
-            const Vec above = load_next(z_vr + v * R + r, n) - shift;
+            const Vec above = load_next(z_vr + v * ldz + r, n) - shift;
             total = total + exp_negative(above);
             if (sum_r) sum = sum + above;
         }
@@ -44,15 +44,15 @@ void merge(float* peak_r, float* total_r, const float* peak_br, const float* tot
     }
 }
 
-void gradients(float* z_vr, const float* peak_r, const float* total_r, const float* slope_r, float floor, size_t V,
+void gradients(float* z_vr, size_t ldz, const float* peak_r, const float* total_r, const float* slope_r, float floor, size_t V,
                size_t R) {
     for (size_t r = 0; r < R; r += LANES) {
         const size_t n = R - r;
         const Vec peak = load_next(peak_r + r, n), slope = load_next(slope_r + r, n);
         const Vec scale = slope / load_next(total_r + r, n, 1), offset = slope * fill(-floor);
         for (size_t v = 0; v < V; ++v) {  // forward was: loss = log Σ e^z - Σ t z, t = floor but at the target      [LC.1]
-            const Vec dz = fma(exp_negative(load_next(z_vr + v * R + r, n) - peak), scale, offset);
-            store_next(z_vr + v * R + r, select(slope == fill(0), fill(0), dz), n);
+            const Vec dz = fma(exp_negative(load_next(z_vr + v * ldz + r, n) - peak), scale, offset);
+            store_next(z_vr + v * ldz + r, select(slope == fill(0), fill(0), dz), n);
         }
     }
 }

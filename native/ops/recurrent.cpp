@@ -30,10 +30,13 @@ public:
         const bool spread = R > 1 && share_cache_sets(lda);
         const Scratch moved(spread ? R * spread_row(K_) : 0);
         const View a = spread ? spread_rows(moved.data(), {a_rk, lda, 1}, R, K_) : View{a_rk, lda, 1};
-        for (size_t k = 0; k < K_; k += KC)
-            gemm_kernels().macrokernel(c_rn, N_, a.data + k, gemm_kernels().MR * a.row, a.row, 1,
-                                       packed_.data() + k * padded_, k == 0 ? bias_n : nullptr, accumulate || k > 0, R,
-                                       N_, std::min(KC, K_ - k));
+        const size_t MR = gemm_kernels().MR, NR = gemm_kernels().NR;
+        for (size_t k = 0; k < K_; k += KC) {
+            const size_t depth = std::min(KC, K_ - k);
+            gemm_kernels().macrokernel(c_rn, N_, {a.data + k, MR * a.row, a.row, 1},
+                                       {packed_.data() + k * padded_, NR * depth, 1, NR}, k == 0 ? bias_n : nullptr,
+                                       accumulate || k > 0, R, N_, depth);
+        }
     }
 
 private:

@@ -127,8 +127,8 @@ def matmul(
 ) -> Array:
     """a (n, k) @ b (k, m) + bias (m,), or the same for batches (B, n, k), (B, k, m), all float32 with any strides.
 
-    `out` has contiguous rows and is overwritten, or added to with `accumulate`. a and b are rounded to `precision`
-    before multiplying; sums are float32.
+    `out` has contiguous rows, shares no memory with a and b, and is overwritten, or added to with `accumulate`. a and b
+    are rounded to `precision` before multiplying; sums are float32.
     """
     if out is None:
         out = empty((*a.shape[:-1], b.shape[-1]))

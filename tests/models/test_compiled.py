@@ -12,7 +12,7 @@ import chainrule as cr
 from chainrule import native, ops, random
 from chainrule.autograd import precision
 from chainrule.data import Masked, Pair, Segmented, Twins
-from chainrule.errors import DataError, ShapeError
+from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.models import IGNORE, Compiled, Model, Reward, make, tuning
 from chainrule.models import compiled as module
 from chainrule.models.gpt import GPT
@@ -549,3 +549,8 @@ def test_a_replay_that_is_refused_goes_on_op_by_op(monkeypatch: pytest.MonkeyPat
     assert compiled.replayed == 1
     assert learn(compiled, next(batches))
     assert compiled.replayed == 0 and "ValueError" in compiled.broken[0]
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"compile: NoneType \(must be a model"):
+        cr.compile(None)  # type: ignore[arg-type]

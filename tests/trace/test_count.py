@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ from chainrule.scaling.complexity import block_parameters, gpt_parameters
 from chainrule.scaling.presets import PRESETS
 from chainrule.trace import Node
 from chainrule.trace.cost import heads_of, work
+from chainrule.trace.count import step_batch, step_memory
 from tests.trace.measured import kept_bytes, step_products
 from tests.vectors import vector
 
@@ -398,3 +400,14 @@ def test_weights_and_cache_of_a_model_that_writes(config: Any, weights: str) -> 
         packs = param.ndim == 2 and "wpe" not in name
         held += pack([param], weights).nbytes if packs else param.array.nbytes
     assert found["weights"] == held
+
+
+def test_a_step_has_room_for_a_chunk_of_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("chainrule.ops.losses.linear_cross_entropy")
+    model = cr.models.make("gpt", n_layer=1, n_head=1, n_embd=64, block_size=64, vocab_size=600)
+    monkeypatch.setattr(module, "CHUNK", 1000)
+    found = []
+    for rows in (64, 1):
+        monkeypatch.setattr(module, "ROWS", rows)
+        found.append(step_memory(model, step_batch(model, 2, 64)))
+    assert found[0] - found[1] == 63 * 600 * 4

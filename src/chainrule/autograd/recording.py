@@ -242,10 +242,16 @@ def _plain(value: Any) -> Any:
 
 
 def settled(value: Any) -> Array:
-    """An array for an op to keep until backward: an input of a recording stays as it is, anything else is copied."""
+    """An array for an op to keep until backward: what may change is copied, an input of a recording stays as it is."""
     if isinstance(value, Input):
         return value.values
-    return np.asarray(value) if stays(value) else np.array(value)
+    array = np.asarray(value)
+    if stays(value) or (array.flags.owndata and not array.flags.writeable):
+        return array
+    once = array[
+        tuple([slice(None) if step else slice(1) for step in array.strides])
+    ]  # of repeated values one
+    return once.copy() if once.shape == array.shape else np.broadcast_to(once.copy(), array.shape)
 
 
 def stays(value: Any) -> bool:

@@ -19,6 +19,7 @@ from chainrule.autograd.mode import mode
 from chainrule.autograd.param import Parameters
 from chainrule.autograd.tape import Done
 from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError
 from chainrule.models.gradient import Weights, backward, op_by_op
 from chainrule.models.microbatch import Batch, State, arrays_of, leaves, mapped
 from chainrule.models.model import Model
@@ -241,6 +242,8 @@ class Compiled:
 
 def compile(model: Model) -> Compiled:
     """A model whose gradients need no Python between kernels: `compile(model).backward(batch)`."""
+    if not isinstance(model, Model):
+        raise ConfigError(f"compile: {type(model).__name__} (must be a model, such as cr.models.GPT(config))")
     return Compiled(model)
 
 

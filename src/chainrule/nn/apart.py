@@ -39,4 +39,5 @@ def apart(segments: Array, before: int = 0) -> Apart:
     if before:
         positions = np.concatenate([np.broadcast_to(np.arange(before), (B, before)), positions], axis=1)
         mask = np.pad(mask, ((0, 0), (0, 0), (before, 0), (before, 0)), constant_values=True)
+    mask.flags.writeable = False  # all layers share it
     return Apart(mask, positions)

@@ -38,6 +38,43 @@ def test_every_size_and_transpose(isa: str, ta: bool, tb: bool) -> None:
         assert_close(native.matmul(a, b), a.astype(np.float64) @ b.astype(np.float64), K)
 
 
+@pytest.mark.parametrize("isa", native.isas())
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("ta", [False, True])
+@pytest.mark.parametrize(
+    "shape", [(5, 32, 1), (15, 64, 600), (97, 96, 1100), (513, 64, 600), (20, 2080, 40), (64, 64, 40000)]
+)
+def test_the_same_bits_wherever_the_factors_lie(
+    isa: str, accumulate: bool, ta: bool, shape: tuple[int, int, int]
+) -> None:
+    """Read in place, or packed because rows 4 KB apart share sets of the cache, or because columns are contiguous."""
+    assert extension.set_isa(isa)
+    (M, N, K), rng = shape, np.random.default_rng(11)
+    a, b, bias = matrix(rng, M, K, ta), matrix(rng, K, N, False), rng.normal(size=N).astype(np.float32)
+    start = rng.normal(size=(M, N)).astype(np.float32)
+
+    def inside(x: np.ndarray, row: int) -> np.ndarray:
+        """The same numbers in an array of NaN whose rows are a multiple of `row` floats apart"""
+        wide = np.full((len(x) + 2, -(-(x.shape[1] + 8) // row) * row), np.nan, np.float32)
+        wide[1:-1, 5 : 5 + x.shape[1]] = x
+        return wide[1:-1, 5 : 5 + x.shape[1]]
+
+    def turned(x: np.ndarray, row: int) -> np.ndarray:
+        return inside(x.T, row).T if ta else inside(x, row)
+
+    places = [(a, b), (turned(a, 1024), inside(b, 1024)), (turned(a, 1), inside(b, 1)), (a, b.T.copy().T)]
+    places.append((a, b[::-1].copy()[::-1]))  # rows that run backwards
+    results = []
+    for threads, (left, right) in itertools.product((1, 2, 3), places):
+        cr.set_threads(threads)
+        out = start.copy()
+        results.append(native.matmul(left, right, bias=bias, out=out, accumulate=accumulate))
+    for found in results[1:]:
+        np.testing.assert_array_equal(found, results[0])
+    want = accumulate * start.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64) + bias
+    assert_close(results[0], want, K)
+
+
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("shape", [(3, 40, 30), (70, 130, 600), (400, 5000, 40)])
 def test_bias_and_accumulation(shape: tuple[int, int, int], accumulate: bool) -> None:

@@ -44,6 +44,7 @@ def test_equals_the_two_steps(
     monkeypatch: pytest.MonkeyPatch, dtype: type, chunk: int, keep: int, reduction: str
 ) -> None:
     monkeypatch.setattr(module, "CHUNK", chunk)
+    monkeypatch.setattr(module, "ROWS", 1)
     monkeypatch.setattr(module, "KEEP", keep)
     x, W, ids = case()
     options = {"targets": ids, "ignore_index": int(ids[0]), "label_smoothing": 0.1, "reduction": reduction}
@@ -63,11 +64,16 @@ def test_beyond_the_limit_nothing_of_the_size_of_the_logits_is_kept(monkeypatch:
     np.testing.assert_allclose(saved[3], x @ W.T)
 
 
-def test_chunks_are_even() -> None:
-    assert [s.start for s in module._chunks(10, module.CHUNK // 4)] == [0, 4, 8]
-    assert [s.start for s in module._chunks(9, module.CHUNK // 4)] == [0, 3, 6]
-    assert list(module._chunks(0, 5)) == []
-    assert len(list(module._chunks(3, 2 * module.CHUNK))) == 3
+def test_chunks_are_even_and_read_the_weight_seldom() -> None:
+    def starts(N: int, V: int, C: int) -> list[int]:
+        return [chunk.start for chunk in module._chunks(N, V, C)]
+
+    assert starts(10, module.CHUNK // 4, 4) == [0, 4, 8]
+    assert starts(9, module.CHUNK // 4, 4) == [0, 3, 6]
+    assert starts(0, 5, 4) == []
+    assert starts(3, 2 * module.CHUNK, 1) == [0, 1, 2]
+    assert starts(1024, 50257, 768) == [0, 512]  # not 160 rows of 50257 logits
+    assert starts(256, 1 << 20, 100) == [0, 96, 192]  # never more logits than weights
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -129,6 +135,7 @@ def test_a_loss_has_the_same_bits_whenever_it_is_computed(
     monkeypatch: pytest.MonkeyPatch, dy: float, precision: str, reduction: str, backend: str, learns: bool
 ) -> None:
     monkeypatch.setattr(module, "CHUNK", 7 * 33)
+    monkeypatch.setattr(module, "ROWS", 1)
     monkeypatch.setattr(module, "KEEP", 0)
     options: dict[str, Any] = {"ignore_index": 3, "label_smoothing": 0.1, "reduction": reduction}
     with cr.precision(precision), cr.backend(backend):
@@ -231,6 +238,7 @@ def test_rows_that_learn_get_the_gradient_of_their_rows_of_the_whole(
 ) -> None:
     monkeypatch.setattr(module, "KEEP", keep)
     monkeypatch.setattr(module, "CHUNK", 500)
+    monkeypatch.setattr(module, "ROWS", 1)
     x, W, targets = case(N=64, V=50)
     x, W, ids = x.astype(dtype), W.astype(dtype), np.array([49, 3])
     whole, rows = Tensor(W, requires_grad=True), Tensor(W[ids], requires_grad=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import chainrule as cr
 from chainrule import ops
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops.neural.relative_attention import pair_bias
@@ -53,3 +54,33 @@ def test_a_longer_table_changes_nothing() -> None:
 def test_misuse_is_named(bias: np.ndarray, options: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ops.relative_attention(Q, K, V, bias, **options)
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize(("T", "S"), [(0, 3), (2, 0), (0, 0)])
+def test_no_queries_or_no_keys(backend: str, T: int, S: int) -> None:
+    q, k = (cr.Tensor(np.ones((2, 1, n, 4), np.float32), requires_grad=True) for n in (T, S))
+    bias = cr.Tensor(np.ones((1, 7), np.float32), requires_grad=True)
+    with cr.backend(backend):
+        o = cr.ops.relative_attention(q, k, k, bias)
+        o.sum().backward()
+    assert o.shape == (2, 1, T, 4) and not o.data.any()
+    np.testing.assert_array_equal(bias.grad, 0)
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize("relative", [False, True])
+def test_backward_has_the_mask_of_forward(backend: str, relative: bool) -> None:
+    mask, grads = np.array([[True, False, True]] * 3), []
+    x = np.random.default_rng(0).normal(size=(1, 3, 4)).astype(np.float32)
+    for changed in (False, True):
+        q = cr.Tensor(x, requires_grad=True)
+        more = (np.ones((1, 5), np.float32),) if relative else ()
+        with cr.backend(backend):
+            op = cr.ops.relative_attention if relative else cr.ops.attention
+            o = op(q, q, q, *more, mask=mask)
+            if changed:
+                mask[:] = ~mask
+            (o * o).sum().backward()
+        grads.append(q.grad)
+    np.testing.assert_array_equal(*grads)

@@ -38,7 +38,8 @@ from chainrule.ops.neural.linear import linear
 
 NAME = "linear_cross_entropy"
 CHUNK = 1 << 23  # logits, or gradients of them, at a time: 32 MB in float32
-TILE = 16  # rows
+ROWS = 512  # at a time even if they have more than CHUNK logits, as long as those are fewer than the weights
+PANEL = 32  # rows, or columns of the kernel's logits
 KEEP = CHUNK  # up to so many logits are kept for backward; more are recomputed
 
 
@@ -66,7 +67,7 @@ def forward(
     X = rows(x)  # (N, C)
     losses, peak, total = (np.empty(len(X), x.dtype) for _ in range(3))
     logits = np.empty((len(X), len(W)), x.dtype) if _kept(shape) else None
-    for chunk in _chunks(len(X), len(W)):
+    for chunk in _chunks(len(X), *W.shape):
         z = times(X[chunk], W.T)
         if logits is not None:
             logits[chunk] = z
@@ -80,7 +81,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     X = rows(x)  # (N, C)
     dX = np.empty_like(X) if needs[0] else None
     dW = _sum_of(W, needs, ids)
-    for chunk in _chunks(len(X), len(W)):
+    for chunk in _chunks(len(X), *W.shape):
         z = times(X[chunk], W.T) if logits is None else logits[chunk]
         dz = np.empty_like(z)
         row_gradients(dz, z, peak[chunk], total[chunk], goal.rows(chunk))  # [LC.1]
@@ -148,7 +149,7 @@ def value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array,
     X = rows(x)  # (N, C)
     losses, peak, total = (np.empty(len(X), x.dtype) for _ in range(3))
     dX, dW = np.empty_like(X) if needs[0] else None, _sum_of(W, needs, ids)
-    for chunk in _chunks(len(X), len(W)):
+    for chunk in _chunks(len(X), *W.shape):
         z = times(X[chunk], W.T)
         losses[chunk], peak[chunk], total[chunk] = row_losses(z, goal.rows(chunk))
         if slope is not None:
@@ -201,22 +202,22 @@ def _product(a: Array, b: Array) -> Array:
 
 def _cut(X: Array, W: Array) -> tuple[int, int]:
     """For the kernels: rows per chunk, and the precision."""
-    return _chunk(len(X), len(W)), native.PRECISIONS.index(mode.precision)
+    return chunk_rows(len(X), *W.shape), native.PRECISIONS.index(mode.precision)
 
 
 def _kept(shape: Shape) -> bool:
     return math.prod(shape) <= KEEP
 
 
-def _chunk(N: int, V: int) -> int:
-    """Rows per chunk: equal chunks, since each reads all of W; multiples of a tile if there are several."""
-    most = max(1, CHUNK // V)
+def chunk_rows(N: int, V: int, C: int) -> int:
+    """Rows per chunk: equal ones, as each reads all of W and adds to all of dW; whole panels if there are several."""
+    most = max(1, CHUNK // V, min(ROWS, C))
     even = -(-N // (-(-N // most) or 1)) or 1
-    return min(most, -(-even // TILE) * TILE) if even > TILE else even
+    return min(most, -(-even // PANEL) * PANEL) if even > PANEL else even
 
 
-def _chunks(N: int, V: int) -> Iterator[slice]:
-    step = _chunk(N, V)
+def _chunks(N: int, V: int, C: int) -> Iterator[slice]:
+    step = chunk_rows(N, V, C)
     return (slice(start, start + step) for start in range(0, N, step))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract
-from chainrule.autograd.recording import Input, contiguous
+from chainrule.autograd.recording import contiguous, settled
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape, Work, is_float
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal
@@ -226,7 +226,7 @@ def _as_mask(mask: Any, shape: Shape, dtype: np.dtype[Any]) -> Array | None:
     """The mask as an array of booleans or of `dtype`."""
     if mask is None:
         return None
-    mask = mask.values if isinstance(mask, Input) else np.asarray(mask)
+    mask = settled(mask)
     if mask.dtype != bool and not is_float(mask):
         raise ConfigError(
             f"attention: mask has dtype {mask.dtype} (must be bool, True = may attend, or float, to be added)"

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from chainrule import native
 from chainrule.autograd import Example, Op
-from chainrule.autograd.recording import Input, assign, contiguous, zeros
+from chainrule.autograd.recording import Input, assign, contiguous, settled, zeros
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, Work
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal
@@ -58,6 +58,7 @@ def forward(
     """
     options: dict[str, Any] = {"causal": causal, "scale": scale, "dropout": dropout, "key": key}
     mask = _checked(q, k, bias, mask)
+    mask = None if mask is None else settled(mask)
     o, saved = attention_forward(q, k, v, mask=pair_bias(bias, mask, q.shape[-2], k.shape[-2]), **options)
     # What was added to the scores is computed again in backward.
     return o, (*saved[:6], mask, *saved[7:], bias)
@@ -97,7 +98,7 @@ def _as_attention(saved: Saved) -> Saved:
     return *rest[:6], pair_bias(bias, mask, q.shape[-2], k.shape[-2]), *rest[7:]
 
 
-def _checked(q: Array, k: Array, bias: Array, mask: Any) -> Array | None:
+def _checked(q: Array, k: Array, bias: Array, mask: Any) -> Any:
     if q.ndim < 3 or bias.ndim != 2 or len(bias) != q.shape[-3] or bias.shape[1] % 2 == 0:
         raise ShapeError(
             f"relative_attention: q {q.shape}, bias {bias.shape} (must be (..., H, T, D) and (H, 2N - 1))"
@@ -107,20 +108,24 @@ def _checked(q: Array, k: Array, bias: Array, mask: Any) -> Array | None:
         raise ShapeError(f"relative_attention: {longest} positions, the bias is for {N} (must not be more)")
     if mask is None:
         return None
-    mask = mask.values if isinstance(mask, Input) else np.asarray(mask)
+    mask = mask if isinstance(mask, Input) else np.asarray(mask)
     if mask.dtype != bool:
         raise ConfigError(f"relative_attention: mask has dtype {mask.dtype} (must be bool)")
-    return np.asarray(mask)
+    return mask
 
 
 def pair_bias(bias: Array, mask: Array | None, T: int, S: int) -> Array:
     """What is added to the scores: r_(s - p_t), (H, T, S), and -inf where the mask hides a key."""
     pairs = _by_pair(bias, T, S)
-    return np.ascontiguousarray(pairs) if mask is None else np.where(mask, pairs, bias.dtype.type(-np.inf))
+    found = np.array(pairs) if mask is None else np.where(mask, pairs, bias.dtype.type(-np.inf))
+    found.flags.writeable = False
+    return found
 
 
 def _by_pair(bias: Array, T: int, S: int) -> Array:
     """(H, 2N - 1) -> (H, T, S), a view: the window of query t begins one entry before that of query t - 1"""
+    if T == 0:
+        return np.empty((len(bias), 0, S), bias.dtype)
     first = (bias.shape[1] + 1) // 2 - S  # where the window of the last query begins    [RA.2]
     windows = sliding_window_view(bias[:, first : first + S + T - 1], S, axis=-1)
     return windows[:, ::-1]
@@ -128,8 +133,8 @@ def _by_pair(bias: Array, T: int, S: int) -> Array:
 
 def _by_distance(dZ: Array, shape: Shape) -> Array:
     """dZ (..., H, T, S) -> the gradient of the bias (H, 2N - 1): sums over the batch and along diagonals"""
-    H, T, S = dZ.shape[-3:]
-    rows = dZ.reshape(-1, H, T, S).sum(axis=0)
+    T, S = dZ.shape[-2:]
+    rows = dZ.sum(axis=tuple(range(dZ.ndim - 3)))  # (H, T, S)
     dbias = np.zeros(shape, dZ.dtype)
     first = (shape[1] + 1) // 2 - S
     for t in range(T):  # forward was: Z_ts = ... + r_(s - p_t)    [RA.3]

@@ -104,6 +104,7 @@ def test_every_family_takes_a_name(flags: list[str], kind: type, capsys: pytest.
             "--tokenizer is gpt2 (must be char, bpe, unigram, wordpiece, with a size as in bpe:4000, or the path",
         ),
         ("BPE", "did you mean bpe?)"),
+        ("bp:1000", "did you mean bpe?)"),
         (
             "no/such.json",
             "no/such.json: no such file (must be a tokenizer's file, or a run; nothing is fetched)",

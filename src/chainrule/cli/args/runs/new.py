@@ -60,10 +60,13 @@ def check_tokenizer(asked: TrainOptions) -> None:
         why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
         rule = f"must be {reads} for a {family}: leave it out"
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
-    if tokenizer is None or Recipe.of(tokenizer) or Path(tokenizer).exists() or not tokenizer.isalnum():
-        return  # what is no path is a name
+    if tokenizer is None or Recipe.of(tokenizer) or Path(tokenizer).exists():
+        return
+    kind, _, size = tokenizer.partition(":")
+    if not (kind + size).isalnum():
+        return  # a path
     listed = f"{', '.join(KINDS)}, with a size as in bpe:4000, or the path of a tokenizer's file; nothing is fetched"
-    rule = hinted(f"must be {listed}", tokenizer, KINDS)
+    rule = hinted(f"must be {listed}", kind, KINDS)
     raise ConfigError("train: ", Setting("tokenizer"), f" is {tokenizer} ({rule})")
 
 
