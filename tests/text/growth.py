@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import string
 import time
@@ -12,16 +13,24 @@ def long_word(n: int) -> str:
     return "".join(random.Random(n).choices(string.ascii_lowercase, k=n))
 
 
+LINEAR = 1.5  # an exponent below: halfway between growing in proportion and with the square
+
+
 def growth(work: Callable[[int], object], n: int) -> float:
-    """Time for 4n over time for n: about 4 if it grows in proportion, 16 if with the square."""
-    return _seconds(work, 4 * n) / _seconds(work, n)
+    """The exponent e of time ~ lengthᵉ, between n and 16 n: about 1 if time grows in proportion, 2 if with the square.
+
+    By the best times so far, since what else the machine does only adds; measured again while they look too long.
+    """
+    best = {n: math.inf, 16 * n: math.inf}
+    for _ in range(8):
+        best = {length: min(seconds, _seconds(work, length)) for length, seconds in best.items()}
+        exponent = math.log(best[16 * n] / best[n], 16)
+        if exponent < LINEAR:
+            break
+    return exponent
 
 
 def _seconds(work: Callable[[int], object], n: int) -> float:
-    """The best of three: what else the machine does only adds."""
-    taken = []
-    for _ in range(3):
-        start = time.process_time()
-        work(n)
-        taken.append(time.process_time() - start)
-    return min(taken)
+    start = time.process_time()
+    work(n)
+    return time.process_time() - start
