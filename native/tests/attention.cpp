@@ -109,6 +109,8 @@ std::vector<Output> by_differences(const Inputs& in) {
                                  {gradient(v, [&](const Doubles& at) { return loss(q, k, at, bias); })}};
     if (in.c.mask == Mask::distance)
         found.push_back({gradient(bias, [&](const Doubles& at) { return loss(q, k, v, at); })});
+    // With one key the terms of dq and dk cancel: they are as large as dv.
+    found[0].terms = found[1].terms = largest_of(found[2].want);
     return found;
 }
 

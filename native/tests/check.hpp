@@ -31,17 +31,21 @@ inline double sum_of_products(const Doubles& a, const Doubles& b) {
     return total;
 }
 
+double largest_of(const Doubles& x);
+
 // ∂loss/∂x by central differences.
 Doubles gradient(Doubles x, const std::function<double(const Doubles& x)>& loss);
 
 struct Output {
     Doubles want;
     Floats start = {};  // what the kernel adds to; without it NaN, so that an element it forgets is noticed
+    double terms = 0;   // how large the terms of a sum are, if they may cancel
 };
 
 enum class Bits { of_an_isa, of_all };  // must be the same for any number of threads; on every ISA too
 
-// Runs a kernel and compares its outputs with what is wanted: `tolerance` is a fraction of the largest wanted number.
+// Runs a kernel and compares its outputs with what is wanted: `tolerance` is a fraction of the largest wanted number,
+// or of the terms if these are larger.
 void check(const std::string& name, double tolerance, const std::vector<Output>& outputs,
            const std::function<void(const std::vector<float*>& out)>& run, Bits bits = Bits::of_an_isa);
 

@@ -71,6 +71,8 @@ void check_gemm() {
                     check_case({M, N, K, layout[0], layout[1], precision, accumulate, !accumulate});
     check_case({5, 3, 0, 'N', 'N', Precision::fp32, false, true});  // no terms: the bias alone
     check_case({64, 48, 1100, 'T', 'N', Precision::fp32, true, true});
+    check_case({97, 96, 600, 'N', 'N', Precision::fp32, false, true});  // whole panels of B: AVX-512 reads them in place,
+    check_case({97, 96, 600, 'T', 'N', Precision::fp32, true, false});  // and columns of A
     check_column_sums();
 }
 

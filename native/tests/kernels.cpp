@@ -22,10 +22,8 @@ uint32_t next_random() {  // Knuth's MMIX generator, its upper half
     return static_cast<uint32_t>(state >> 32);
 }
 
-double largest_of(const Doubles& x) {
-    double most = 0;
-    for (double value : x) most = std::max(most, std::fabs(value));
-    return most;
+double size_of(const Output& output) {
+    return std::max(output.terms, largest_of(output.want));
 }
 
 using Arrays = std::vector<Floats>;
@@ -40,7 +38,7 @@ Arrays outputs_of(const std::vector<Output>& outputs, double tolerance,
     }
     for (Floats& array : arrays) out.push_back(array.data());
     run(out);
-    const double wrong = std::max(1e-2, 2 * tolerance) * largest_of(outputs[0].want) + 1e-30;
+    const double wrong = std::max(1e-2, 2 * tolerance) * size_of(outputs[0]) + 1e-30;
     if (plant) arrays[0][arrays[0].size() / 2] += static_cast<float>(wrong);
     return arrays;
 }
@@ -54,7 +52,7 @@ bool same_bits(const Arrays& a, const Arrays& b) {
 // The first element that is too far off, as a sentence; empty if there is none.
 std::string mistake(const Arrays& got, const std::vector<Output>& outputs, double tolerance) {
     for (size_t i = 0; i < got.size(); ++i) {
-        const double bound = tolerance * largest_of(outputs[i].want);
+        const double bound = tolerance * size_of(outputs[i]);
         for (size_t j = 0; j < got[i].size(); ++j) {
             const double want = outputs[i].want[j];
             if (std::fabs(got[i][j] - want) <= bound) continue;  // false for NaN
@@ -68,6 +66,12 @@ std::string mistake(const Arrays& got, const std::vector<Output>& outputs, doubl
 }
 
 }  // namespace
+
+double largest_of(const Doubles& x) {
+    double most = 0;
+    for (double value : x) most = std::max(most, std::fabs(value));
+    return most;
+}
 
 Floats numbers(size_t n, double low, double high) {
     Floats x(n);
