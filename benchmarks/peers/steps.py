@@ -5,8 +5,8 @@
 Peers at their best: PyTorch eager and compiled, each with malloc as it is and told to keep its pages, as our trainer
 tells it; attention and AdamW are its fused ones; JAX with the whole step jitted. Each peer first runs a heat of its
 own; the three fastest take turns with us in the race, since one that met a slow minute of the machine may be the
-fastest after all. (All at once would not fit the memory of many machines.) step_chainrule.py, step_torch.py and step_jax.py are the programs; tests/peers/test_gpt.py shows that ours
-and PyTorch's give the same losses.
+fastest after all. (All at once would not fit the memory of many machines.) step_chainrule.py, step_torch.py and
+step_jax.py are the programs; tests/peers/test_gpt.py shows that ours and PyTorch's give the same losses.
 """
 
 from __future__ import annotations
