@@ -66,6 +66,7 @@ def worker(
     """Serve steps of the model that is `made` of sizes, on the inputs of `batches`, for a config."""
     parser = worker_arguments(description)
     parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
+    parser.add_argument("--accumulate", type=int, default=1, help="microbatches, of as many targets each")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
@@ -83,13 +84,15 @@ def worker(
     def step() -> float:
         inputs = next(given)
         optimizer.zero_grad(set_to_none=True)
-        half = args.dtype == "bf16"
-        with torch.autocast("cpu", dtype=torch.bfloat16) if half else contextlib.nullcontext():
-            loss = run(*inputs)
-        loss.backward()
+        half, mean = args.dtype == "bf16", 0.0
+        for part in zip(*(rows.chunk(args.accumulate) for rows in inputs), strict=True):
+            with torch.autocast("cpu", dtype=torch.bfloat16) if half else contextlib.nullcontext():
+                loss = run(*part) / args.accumulate
+            loss.backward()
+            mean += loss.item()
         nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
-        return loss.item()
+        return mean
 
     try:
         serve_steps(step, args.config, IMPORTED)

@@ -112,6 +112,7 @@ def measure(threads: int, quick: bool) -> Table:
     for config in SIZES:
         found[config] = one_size(config, "fp32", threads, quick, table)
         goals += goal_rows(config, found[config], floor_ms(config, threads))
+        table.notes += split_too(config, threads)
     halves = (
         ("a", "b") if "avx512_bf16" in cpu_flags() else ("a",)
     )  # PyTorch without it: minutes for a step of b
@@ -179,6 +180,27 @@ def raced(
     for program in programs:
         program.close()
     return Found(mine, rivals, heats, total, growth, ours.info["page_faults"])
+
+
+def split_too(config: str, threads: int) -> list[str]:
+    """Where we split the batch by ourselves: what PyTorch takes if it is told to."""
+    import chainrule as cr
+    from chainrule.models.gradient import microbatch_count
+
+    _, _, _, T, B, _ = SIZES[config]
+    parts = microbatch_count(cr.models.GPT, B, T)
+    if parts == 1:
+        return []
+    arguments = ("--config", config, "--threads", threads, "--accumulate", parts)
+    progress(f"training step {config}: PyTorch in {parts} microbatches")
+    program = torch_program("step_torch", "eager", *arguments)()
+    program.ask("step", 4)
+    (_, growth), fastest = memory_of(program), program.measured("step").minimum
+    program.close()
+    return [
+        f"{config}: Chainrule makes {parts} microbatches of the batch by itself. PyTorch eager, pages kept, with a "
+        f"loop that makes as many takes {milliseconds(fastest)} (fastest of 4) and {growth:.0f} MB of growth."
+    ]
 
 
 def memory_of(program: Program) -> tuple[float, float]:

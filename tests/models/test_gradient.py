@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.autograd import Tensor
@@ -26,7 +30,8 @@ from chainrule.models import (
     Seq2Seq,
 )
 from chainrule.models import Seq2SeqConfig as PairConfig
-from chainrule.models.gradient import backward
+from chainrule.models.gradient import backward, batch_count, microbatch_count
+from chainrule.models.language_model import TransformerLM
 from chainrule.models.microbatch import Batch
 
 module = importlib.import_module("chainrule.ops.losses.linear_cross_entropy")
@@ -84,6 +89,62 @@ def test_deferred_or_not_the_bits_are_the_same(
         with monkeypatch.context() as patch:
             patch.setattr(cr.ops.linear_cross_entropy, "value_and_grad", None)
             assert gradient(model, work, **options) == deferred
+
+
+@pytest.mark.parametrize(("name", "parts"), [("gpt", 5), ("llama", 5), ("lstm", 1), ("seq2seq", 1)])
+def test_a_large_batch_is_split_by_itself(name: str, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = work_for(name)  # 5 rows of 8 tokens
+    cr.seed(0)
+    model = MODELS[name]()
+    assert batch_count(model, work.inputs) == 1
+    whole = gradient(model, work)
+    assert whole == gradient(model, work, accumulate=1)
+    monkeypatch.setattr(TransformerLM, "microbatch", 12)
+    assert batch_count(model, work.inputs) == parts and batch_count(model, work.inputs, 2) == 2
+    split = gradient(model, work)
+    assert split == gradient(model, work, accumulate=parts)
+    assert (split == whole) == (parts == 1)
+    compiled = cr.compile(model)
+    for _ in range(4):
+        assert gradient(model, work, gradient=compiled.gradient) == split
+
+
+@given(rows=st.integers(1, 300), tokens=st.integers(1, 3000), ranks=st.integers(1, 5))
+def test_microbatches_are_small_and_each_rank_has_as_many(rows: int, tokens: int, ranks: int) -> None:
+    count, most = microbatch_count(GPT, rows, tokens, ranks), GPT.microbatch
+    assert most is not None and count % ranks == 0
+    each = -(-rows // count)  # rows in the largest microbatch
+    assert each == 1 or (each - 1) * tokens < most
+    if count > ranks:  # the fewest, or up to twice as many, of one size
+        assert rows * tokens > most * ranks
+        assert rows % count == 0 or -(-rows * tokens // (most * ranks)) * ranks >= count
+    assert microbatch_count(LSTMLM, rows, tokens, ranks) == ranks
+
+
+def test_a_large_batch_takes_the_memory_of_its_microbatches() -> None:
+    """In a process of its own: the growth of its peak from 2 to 16 microbatches of 2,048 tokens, and of the whole."""
+    whole, default = (peak_of(f"accumulate={n}") for n in (1, None))
+    assert default < 0.5 * whole
+
+
+def peak_of(options: str) -> float:
+    """MB that eight times as large a batch takes more."""
+    code = f"""
+import numpy as np, chainrule as cr
+from chainrule.machine import peak_memory
+from chainrule.models.microbatch import Batch
+model = cr.models.make("gpt", n_layer=4, n_head=2, n_embd=128, block_size=128, vocab_size=33)
+compiled, peaks = cr.compile(model), []
+for rows in (16, 128):
+    for _ in range(4):
+        model.parameters().zero_grad()
+        compiled.backward(Batch(*np.zeros((2, rows, 128), int)), {options})
+        model.parameters().data[:] *= 0.9
+    peaks.append(peak_memory())
+print((peaks[1] - peaks[0]) / 1e6)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
 
 
 class Looked(GPT):

@@ -18,7 +18,7 @@ from chainrule.autograd.capture import Capture, shown_to
 from chainrule.autograd.types import Array
 from chainrule.inspect.probe import untouched
 from chainrule.models import IGNORE, Model
-from chainrule.models.gradient import backward
+from chainrule.models.gradient import backward, batch_count
 from chainrule.models.microbatch import Batch, microbatches, named, row_count, take
 
 Several = tuple[Any, ...]
@@ -96,7 +96,7 @@ def finite(value: Any) -> bool:
     return bool(np.isfinite(array.min()) and np.isfinite(array.max()))  # needs no memory, as counting would
 
 
-def search(model: Model, batch: Batch, *, accumulate: int = 1) -> Origin | None:
+def search(model: Model, batch: Batch, *, accumulate: int | None = None) -> Origin | None:
     """The origin of what is not finite in a batch, or None if all of it is; the model is left as it was.
 
     Call it with the random step and the precision of the step that failed.
@@ -105,7 +105,7 @@ def search(model: Model, batch: Batch, *, accumulate: int = 1) -> Origin | None:
     with untouched(model), np.errstate(all="ignore"):
         model.train()
         model.parameters().zero_grad()
-        for part in microbatches(batch, accumulate):
+        for part in microbatches(batch, batch_count(model, batch.inputs, accumulate)):
             origin = _in_microbatch(model, part)
             if origin:
                 row = None if origin.row is None else origin.row + before

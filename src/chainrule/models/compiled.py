@@ -98,7 +98,7 @@ class Compiled:
     modes: Any = field(default=None, repr=False)
     count: int = field(default=0, repr=False)  # of microbatches
 
-    def backward(self, batch: Batch, *, accumulate: int = 1, factor: float = 1.0) -> Found:
+    def backward(self, batch: Batch, *, accumulate: int | None = None, factor: float = 1.0) -> Found:
         """Add the gradient of `factor` times the loss, as `models.gradient.backward` does"""
         return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=self.gradient)
 

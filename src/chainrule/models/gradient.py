@@ -4,20 +4,21 @@
                                                                   of which n_kp lie in microbatch p
 
 Microbatches are weighted by the targets in them, so splitting a batch does not change its gradient, however unevenly
-its targets fall (but for the rounding of sums, and for a batch norm, which sees fewer rows at a time).
+its targets fall (but for the rounding of sums, and for a batch norm, which sees fewer rows at a time). A transformer
+splits a large batch by itself: that takes less memory and, as its activations stay nearer to the cores, no more time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from chainrule import autograd, random
 from chainrule.autograd.tape import Done
 from chainrule.autograd.types import Array
-from chainrule.models.microbatch import Batch, State, join, microbatches
+from chainrule.models.microbatch import Batch, State, join, leaves, microbatches, row_count
 from chainrule.models.model import Model
 
 Weights: TypeAlias = tuple[float, ...]
@@ -30,7 +31,7 @@ def backward(
     model: Model,
     batch: Batch,
     *,
-    accumulate: int = 1,
+    accumulate: int | None = None,
     factor: float = 1.0,
     share: tuple[int, int] = (0, 1),
     done: Done | None = None,
@@ -38,12 +39,14 @@ def backward(
 ) -> tuple[float, State | None]:
     """Add the gradient of `factor` times the loss, in `accumulate` microbatches; returns the loss and the new state
 
-    With a `share` (i, n) only every n-th microbatch from the i-th on is computed, of `accumulate` for each of n
-    processes: the sum of what they find is the whole. `done` is told of each parameter whose gradient is complete, in
-    the last microbatch. `gradient` is another way than op by op to that of a microbatch.
+    By default there are as many as `microbatch_count` says. With a `share` (i, n) only every n-th microbatch from the
+    i-th on is computed, of `accumulate` for each of n processes: the sum of what they find is the whole. `done` is told
+    of each parameter whose gradient is complete, in the last microbatch. `gradient` is another way than op by op to
+    that of a microbatch.
     """
     first, every = share
-    parts = [batch] if accumulate * every == 1 else microbatches(batch, accumulate * every)
+    count = batch_count(model, batch.inputs, accumulate, every)
+    parts = [batch] if count == 1 else microbatches(batch, count)
     counts = [model.counts(part.inputs, part.targets) for part in parts]
     totals = [max(1, sum(of_part)) for of_part in zip(*counts, strict=True)]
     loss, states = 0.0, []
@@ -56,6 +59,30 @@ def backward(
         loss += found
         states.append(state)
     return loss, None if not states or states[0] is None else join(states)
+
+
+def batch_count(model: Model, inputs: Any, accumulate: int | None = None, ranks: int = 1) -> int:
+    """How many microbatches the inputs of a batch are for so many ranks: `accumulate` for each, if that is given."""
+    if accumulate is not None:
+        return accumulate * ranks
+    shape = leaves(inputs)[0].shape
+    return microbatch_count(model, row_count(inputs), shape[1] if len(shape) > 1 else 1, ranks)
+
+
+def microbatch_count(model: type[Model] | Model, rows: int, tokens: int, ranks: int = 1) -> int:
+    """How many microbatches rows of so many tokens are unless told otherwise: of one size, if not many more make it so.
+
+    >>> import chainrule as cr
+    >>> [microbatch_count(cr.models.GPT, rows, 256) for rows in (8, 9, 16, 1000)]
+    [1, 3, 2, 125]
+    >>> [microbatch_count(kind, 18, 256) for kind in (cr.models.GPT, cr.models.RecurrentLM)]
+    [3, 1]
+    """
+    if model.microbatch is None:
+        return ranks
+    fewest = max(1, -(-rows * tokens // (model.microbatch * ranks)))
+    each = next((n for n in range(fewest, 2 * fewest) if rows % (n * ranks) == 0), fewest)
+    return ranks * min(each, -(-rows // ranks))
 
 
 def op_by_op(

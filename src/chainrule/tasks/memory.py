@@ -11,6 +11,7 @@ from chainrule.autograd.mode import switched
 from chainrule.errors import ChainruleWarning, ConfigError, Setting
 from chainrule.machine import memory, resident_memory
 from chainrule.models import model_class
+from chainrule.models.gradient import microbatch_count
 from chainrule.models.model import Config, Model
 from chainrule.models.tuning import Method
 from chainrule.nn.init import abstract_parameters
@@ -106,7 +107,8 @@ def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
     def held(rows: int) -> int:
         return step_memory(model, step_batch(model, rows, tokens), recompute=training.recompute)
 
-    rows, few = -(-training.batch_size // training.accumulate), max(1, FEW // tokens)
+    parts = training.accumulate or microbatch_count(model, training.batch_size, tokens)
+    rows, few = -(-training.batch_size // parts), max(1, FEW // tokens)
     if rows <= 2 * few:
         return batch + held(rows)
     return batch + held(few) + (rows - few) * (held(2 * few) - held(few)) // few

@@ -28,8 +28,9 @@ class Learning(Fields):
     they are chosen to fit it."""
     batch_size: int = 32
     """Windows of text, or other examples, per step."""
-    accumulate: int = 1
-    """Microbatches per step: the same update in less memory."""
+    accumulate: int | None = None
+    """Microbatches per step: the same update in less memory. Default: for a GPT or Llama one for every 2,048
+    tokens, which takes no more time; one for all others."""
     lr: float = 3e-3
     """Highest learning rate."""
     schedule: str = "wsd"
@@ -111,7 +112,7 @@ class TrainConfig(Monitoring, Learning):
         check.one_of("freeze", FREEZE)
         rule = "must be wsd with a budget: the number of steps is not known, and only wsd can do without"
         check.require(self.budget is None or self.schedule == "wsd", "schedule", rule=rule)
-        fits = self.accumulate <= self.batch_size
+        fits = self.accumulate is None or self.accumulate <= self.batch_size
         check.require(fits, "accumulate", "batch_size", rule="must be at most the batch size")
         check.seed()
 

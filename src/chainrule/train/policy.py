@@ -30,7 +30,12 @@ from chainrule.train.trainer import Trainer
 
 BESIDE, BETA = "beside.", "beta"  # names in the file of the optimizer
 SHOWN = ("objective/scores", "objective/kl", "val/answer_length")  # of an evaluation
-UNUSED = {"accumulate": 1, "ema": 0.0, "on_nan": "stop", "watch_every": 0}  # settings, and what they must be
+UNUSED = {
+    "accumulate": (1, None),
+    "ema": (0.0,),
+    "on_nan": ("stop",),
+    "watch_every": (0,),
+}  # what settings must be
 COMMAND, WHY_ALONE = "align ppo", "one decoder writes all answers"
 HELD_OUT = 1 << 40  # the number of rollouts that are not of a step: the same draws in every evaluation
 
@@ -41,8 +46,8 @@ class PolicyStep(GradientStep):
     def __init__(self, method: PolicyGradient, batches: BatchSource, config: TrainConfig) -> None:
         check_alone(COMMAND, world().size, WHY_ALONE)
         for name, wanted in UNUSED.items():
-            if getattr(config, name) != wanted:
-                raise ConfigError.of("ppo", {name: getattr(config, name)}, f"must be {wanted}")
+            if getattr(config, name) not in wanted:
+                raise ConfigError.of("ppo", {name: getattr(config, name)}, f"must be {wanted[0]}")
         if config.precision == "fp16":
             raise ConfigError.of(
                 "ppo", {"precision": "fp16"}, "must be fp32 or bf16: there is no loss to scale"

@@ -17,7 +17,7 @@ from chainrule.autograd.types import Array
 from chainrule.distributed import Communicator, Exchange, buckets, world
 from chainrule.errors import ConfigError
 from chainrule.models import Compiled, Model
-from chainrule.models.gradient import backward
+from chainrule.models.gradient import backward, batch_count
 from chainrule.models.microbatch import Batch, State, row_count, rows_of, take
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.optim.clip import shorten, squared_norm
@@ -46,7 +46,7 @@ class Share:
         """AdamW of what this process updates."""
         return AdamW(self.parameters, config.lr, (0.9, config.beta2), weight_decay=config.weight_decay)
 
-    def backward(self, batch: Batch, accumulate: int, factor: float) -> tuple[float, State | None]:
+    def backward(self, batch: Batch, accumulate: int | None, factor: float) -> tuple[float, State | None]:
         """Fill the gradient block, which is zero; the loss of the batch, and the state after it."""
         gradient = None if self.compiled is None else self.compiled.gradient
         return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=gradient)
@@ -91,7 +91,7 @@ class RankShare(Share):
         block, betas = self.shard, (0.9, config.beta2)
         return ShardedAdamW(block, config.lr, betas, weight_decay=config.weight_decay)
 
-    def backward(self, batch: Batch, accumulate: int, factor: float) -> tuple[float, State | None]:
+    def backward(self, batch: Batch, accumulate: int | None, factor: float) -> tuple[float, State | None]:
         self.missing = [0] * len(self.exchange.cut)
         for bucket in self.bucket.values():
             self.missing[bucket] += 1
@@ -105,7 +105,8 @@ class RankShare(Share):
             loss = self._compared(batch, factor, done)
         self.exchange.finish()  # before anything else is summed: ranks may be at different buckets
         if batch.state is not None:
-            mine = rows_of(row_count(batch.state), accumulate * self.ranks, share)
+            count = batch_count(self.model, batch.inputs, accumulate, self.ranks)
+            mine = rows_of(row_count(batch.state), count, share)
             state = self._whole_state(batch.state, state or batch.state, mine)
         total = np.array([loss])
         self.world.sum(total)

@@ -22,6 +22,7 @@ from chainrule.data import BatchSource
 from chainrule.doctor.explain import explain
 from chainrule.errors import ConfigError, kind_of
 from chainrule.models import Model
+from chainrule.models.gradient import batch_count
 from chainrule.models.microbatch import Batch, State, row_count
 from chainrule.tasks.objectives import check_objective
 from chainrule.text import Tokenizer
@@ -85,7 +86,7 @@ class GradientStep(Step):
     def __init__(
         self, model: Model, batches: BatchSource, config: TrainConfig, tokenizer: Tokenizer | None = None
     ) -> None:
-        if config.accumulate > 1 and not model.divisible:
+        if (config.accumulate or 1) > 1 and not model.divisible:
             fix = "take a smaller batch_size, or recompute, for less memory"
             rule = f"must be 1 for {kind_of(model)}: its examples are compared with all others of the batch"
             raise ConfigError.of("train", {"accumulate": config.accumulate}, f"{rule}; {fix}")
@@ -164,7 +165,8 @@ class GradientStep(Step):
             # Parts as they were computed, so that dropout drops the same. A model that compares all rows of a batch is
             # searched in one part: on several ranks, where each read some rows, it had other masks.
             ranks = self.share.ranks if self.model.divisible else 1
-            parts = min(self.config.batch_size, self.config.accumulate * ranks)
+            count = batch_count(self.model, batch.inputs, self.config.accumulate, ranks)
+            parts = min(self.config.batch_size, count)
             config = replace(self.config, accumulate=parts)
             finding = explain(self.model, batch, config, number, self.tokenizer)
             self.skips.add(what, finding, stop=self.config.on_nan == "stop")

@@ -11,7 +11,7 @@ import pytest
 from chainrule.autograd.recording import Recording
 from chainrule.cli import main
 from chainrule.io import gguf
-from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig, T5Config, make, model_class
+from chainrule.models import GPT, GPTConfig, LlamaConfig, Seq2SeqConfig, T5Config, make, model_class
 from chainrule.runs.load import load
 from chainrule.scaling import Batch, flops, total, training_memory
 from chainrule.scaling.presets import PRESETS
@@ -42,6 +42,15 @@ def test_a_family_in_numbers(words: tuple[str, ...], config: Any, capsys: pytest
     assert found["flops"]["step"] == total(flops(model, batch)).total
     assert found["training_bytes"]["total"] == sum(training_memory(model, batch).values())
     assert found["batch"] == {"rows": 3, "tokens": 50, "source": 0, "masked": 0, "past": 0}
+
+
+def test_the_memory_of_a_large_batch_is_that_of_its_microbatches(capsys: pytest.CaptureFixture[str]) -> None:
+    found, model = counted(capsys, "gpt", "--batch-size=96"), GPT.abstract(GPTConfig())
+    assert found["microbatches"] == 6
+    assert found["training_bytes"]["total"] == sum(training_memory(model, Batch(16, 128)).values())
+    assert found["flops"]["step"] == total(flops(model, Batch(96, 128))).total
+    main(["count", "gpt", "--batch-size=96"])
+    assert "memory to train, 96 × 128 tokens, in 6 microbatches: " in capsys.readouterr().out
 
 
 def test_models_that_read_more_than_a_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,6 +138,7 @@ def test_a_long_context_is_kept_and_trained_in_windows_that_fit(
     assert resumed.trainer.batches.batch(0)[0].shape == (4, window)
     found = json.loads(said(capsys, "eval", str(tmp_path / "on"), "--json"))
     assert found["nats_per_token"] == pytest.approx(resumed.trainer.evaluate(), rel=1e-6)
+    monkeypatch.setattr("chainrule.tasks.memory.memory", lambda: 1 << 20)
     with pytest.raises(SystemExit):
         main([*train, "--batch-size", "40", "--block-size", "400", "--out", str(tmp_path / "other")])
     assert "--batch-size is 40, --block-size 400: a step takes" in capsys.readouterr().err

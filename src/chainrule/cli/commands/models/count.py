@@ -12,6 +12,7 @@ from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.commands.sample import Weights
 from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
+from chainrule.models.gradient import microbatch_count
 from chainrule.models.registry import KNOWN
 from chainrule.scaling.presets import PRESETS
 from chainrule.suggest import hinted
@@ -101,6 +102,8 @@ def report(
     running = written if weights == "stored" else model
     numbers, works = cr.scaling.parameters(model), cr.scaling.flops(model, batch)
     step, tokens = cr.scaling.total(works), batch.rows * batch.tokens
+    parts = microbatch_count(model, batch.rows, batch.tokens)
+    at_once = cr.scaling.step_batch(model, -(-batch.rows // parts), batch.tokens)
     writing = cr.scaling.Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
     return {
         "batch": asdict(batch),
@@ -111,7 +114,8 @@ def report(
             "forward_per_token": step.forward // tokens,
             "step_per_token": step.total // tokens,
         },
-        "training_bytes": with_total(cr.scaling.training_memory(model, batch)),
+        "microbatches": parts,
+        "training_bytes": with_total(cr.scaling.training_memory(model, at_once)),
         "running_bytes": with_total(cr.scaling.running_memory(running, writing, weights)),
     }
 
@@ -157,7 +161,8 @@ def table(name: str, found: Mapping[str, Any]) -> str:
     if m := found.get("measured"):
         step, tokens = f"{m['seconds_per_step'] * 1e3:,.1f} ms", f"{m['tokens_per_second']:,.0f} tokens"
         lines += [f"  here: {step}, {tokens} per second, {amount(m['flops_per_second'])}FLOP per second"]
-    lines += memory(f"memory to train, {size}", found["training_bytes"])
+    parts = f", in {found['microbatches']} microbatches" if found["microbatches"] > 1 else ""
+    lines += memory(f"memory to train, {size}{parts}", found["training_bytes"])
     lines += memory(f"memory to run, {batch['tokens']} tokens", found["running_bytes"])
     return "\n".join(lines)
 
