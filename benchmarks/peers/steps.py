@@ -188,17 +188,17 @@ def split_too(config: str, threads: int) -> list[str]:
     from chainrule.models.gradient import microbatch_count
 
     _, _, _, T, B, _ = SIZES[config]
-    parts = microbatch_count(cr.models.GPT, B, T)
-    if parts == 1:
+    count = microbatch_count(cr.models.GPT, B, T)
+    if count == 1:
         return []
-    arguments = ("--config", config, "--threads", threads, "--accumulate", parts)
-    progress(f"training step {config}: PyTorch in {parts} microbatches")
+    arguments = ("--config", config, "--threads", threads, "--accumulate", count)
+    progress(f"training step {config}: PyTorch in {count} microbatches")
     program = torch_program("step_torch", "eager", *arguments)()
     program.ask("step", 4)
     (_, growth), fastest = memory_of(program), program.measured("step").minimum
     program.close()
     return [
-        f"{config}: Chainrule makes {parts} microbatches of the batch by itself. PyTorch eager, pages kept, with a "
+        f"{config}: Chainrule makes {count} microbatches of the batch by itself. PyTorch eager, pages kept, with a "
         f"loop that makes as many takes {milliseconds(fastest)} (fastest of 4) and {growth:.0f} MB of growth."
     ]
 

@@ -19,6 +19,7 @@ void replay(Recording& recording, uint64_t seed, uint64_t step, uint64_t part) {
 void bind_recording(nb::module_& m) {
     nb::class_<Recording>(m, "Recording")
         .def(nb::init<>())
+        .def("beside", [](const Recording& recording) { return new Recording(recording.memory()); })
         .def("begin", [](Recording& recording, uint64_t seed, uint64_t step, uint64_t part, bool records) {
             recording.begin({seed, step, part}, records);
         }, "seed"_a, "step"_a, "part"_a, "records"_a)

@@ -13,7 +13,8 @@
 namespace chainrule {
 
 // A caching allocator. A training step requests the same sizes in the same order as the step before, so nearly every
-// request finds a free block of its size. A block up to an eighth too large is used too; more would waste memory.
+// request finds a free block of its size. A block up to an eighth too large is used too; more would waste memory. In that of
+// recordings a block may be twice too large: what one of them needs, others of smaller shapes find there.
 class Allocator {
 public:
     // One that `keeps` returns nothing to the system until it is destroyed: a recording knows its addresses.
@@ -29,7 +30,7 @@ public:
         std::lock_guard<std::mutex> lock(mutex_);
         auto found = free_.lower_bound(size);
         void* memory;
-        if (found != free_.end() && found->first <= size + size / 8) {
+        if (found != free_.end() && found->first <= size + (keeps_ ? size : size / 8)) {
             memory = found->second.memory;
             free_bytes_ -= found->first;
             free_.erase(found);

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/allocator.hpp"
@@ -37,7 +38,8 @@ private:
 
 class Recording {
 public:
-    Recording() : memory_(std::make_shared<Allocator>(true)) {}
+    // Recordings that are never replayed at the same time may share their memory.
+    explicit Recording(std::shared_ptr<Allocator> memory = std::make_shared<Allocator>(true)) : memory_(std::move(memory)) {}
 
     // From begin to end, arrays of this thread are made in the recording's own memory, where what one array gives back
     // serves later ones. With `records` the calls of kernels are kept too.

@@ -15,6 +15,7 @@ from chainrule.data.batches.padded import IGNORE
 from chainrule.doctor.nonfinite import search
 from chainrule.errors import ChainruleError
 from chainrule.models import GPT, make
+from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch
 from chainrule.train import Trainer
 from tests.doctor.helpers import TOKENIZER, id_of, trainer_of, weight
@@ -89,6 +90,60 @@ def test_an_overflow_is_blamed_on_the_op_the_row_and_the_token(accumulate: int) 
     assert "h.0.ln_1.layernorm is the first op that makes nan of finite numbers" in message
     assert f"in row {row}, position {position}, token 'j'" in message
     assert "jump" in message or "fox j" in message  # the text around it
+
+
+@pytest.mark.parametrize(("rows", "accumulate"), [(16, 1), (16, None), (5, None), (16, 4)])
+def test_a_large_batch_is_searched_in_the_microbatches_of_its_step(rows: int, accumulate: int | None) -> None:
+    """More than 2,048 tokens; in backward, where the row is read off the shape of a microbatch alone."""
+    tokens = 256 if rows == 16 else 800
+    cr.seed(0)
+    model = Hot(cr.models.GPTConfig(n_layer=1, n_head=1, n_embd=8, block_size=tokens, vocab_size=17))
+    ids = np.random.default_rng(0).integers(0, 16, (rows, tokens))
+    ids[-1, 7] = 16
+    origin = search(model, Batch(ids, ids % 16), accumulate=accumulate)
+    assert origin is not None
+    assert (origin.phase, origin.row, origin.position) == ("backward", rows - 1, 7)
+
+
+class Hot(GPT):
+    """Of the last token the loss is finite, but the slope is not."""
+
+    def hidden(self, ids: Any, segments: Any = None) -> Tensor:
+        hot = (np.asarray(ids) == 16)[..., None]
+        small, large = (np.where(hot, x, 1).astype(np.float32) for x in (1e-30, 1e30))
+        return super().hidden(ids, segments) * small * small * large * large
+
+
+@pytest.mark.parametrize("accumulate", [1, None, 4])
+def test_dropout_is_that_of_the_step(accumulate: int | None) -> None:
+    """A model that fails wherever its dropout has dropped a certain number, in whichever microbatch."""
+    cr.seed(0)
+    model = Unlucky(
+        cr.models.GPTConfig(n_layer=1, n_head=1, n_embd=8, block_size=256, vocab_size=17, dropout=0.1)
+    )
+    ids = np.random.default_rng(0).integers(0, 17, (16, 256))
+    failed = set()
+    for step in range(12):
+        with cr.random.step(step), np.errstate(all="ignore"):
+            loss, _ = backward(model.train(), Batch(ids, ids), accumulate=accumulate)
+        with cr.random.step(step):
+            origin = search(model, Batch(ids, ids), accumulate=accumulate)
+        assert (origin is None) == math.isfinite(loss)
+        failed.add(origin is None)
+    assert failed == {True, False}
+
+
+class Unlucky(GPT):
+    """It has NaN where dropout has dropped the first number of its last row."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.unlucky = cr.nn.Dropout(0.1)
+
+    def hidden(self, ids: Any, segments: Any = None) -> Tensor:
+        hidden = self.unlucky(super().hidden(ids, segments))
+        dropped = hidden.numpy()[-1, -1, :1] == 0
+        return hidden * np.where(dropped, np.nan, 1).astype(np.float32)
 
 
 def test_a_loss_that_is_one_number_is_searched_by_halves() -> None:

@@ -365,6 +365,28 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled.replayed == 2 and list(compiled.shapes.values())[-1].trusted
 
 
+def test_recordings_share_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = cr.compile(new("gpt"))
+    held = []
+    for tokens in (T, T - 1, T // 2):
+        for _ in range(4):
+            assert learn(compiled, next(words(tokens=tokens)))
+        held.append(
+            [shape.replayable.recording.bytes for shape in compiled.shapes.values() if shape.replayable]
+        )
+    assert [len(each) for each in held] == [1, 2, 3] and len(set(held[-1])) == 1
+    assert held[-1][0] < 1.5 * held[0][0]  # not the sum of all
+    for tokens in (T, T // 2, T - 1) * 4:  # in turn
+        assert learn(compiled, next(words(tokens=tokens)))
+    assert compiled.replayed == 3
+    monkeypatch.setattr(module, "MOST_BYTES", 1)
+    monkeypatch.setattr(module, "IDLE", 4)
+    for step in range(12):  # another shape waits until all of them are idle
+        assert learn(compiled, next(words(tokens=2)))
+        assert (compiled.replayed == 3) == (step < 4)
+    assert compiled.replayed == 1 and list(compiled.shapes.values())[-1].trusted
+
+
 def test_memory_is_freed_and_recorded_again() -> None:
     model, batches = new("gpt"), words()
     compiled = cr.compile(model)
@@ -551,6 +573,6 @@ def test_a_replay_that_is_refused_goes_on_op_by_op(monkeypatch: pytest.MonkeyPat
     assert compiled.replayed == 0 and "ValueError" in compiled.broken[0]
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_what_is_not_a_model_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"compile: NoneType \(must be a model"):
         cr.compile(None)  # type: ignore[arg-type]

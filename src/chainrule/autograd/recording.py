@@ -32,8 +32,9 @@ class Recording:
     [0.0, 0.0, 0.0]
     """
 
-    def __init__(self) -> None:
-        self._calls = native.kernels().Recording()
+    def __init__(self, beside: Recording | None = None) -> None:
+        """With the memory of another one, `beside`, if there is one that is never replayed at the same time."""
+        self._calls: Any = native.kernels().Recording() if beside is None else beside._calls.beside()
         self._kept: list[Array] = []  # kernels have their addresses only
         self._constants: set[int] = set()
 
@@ -49,7 +50,7 @@ class Recording:
 
     @property
     def bytes(self) -> int:
-        """The memory that is its own."""
+        """The memory that is its own and that of those beside it."""
         return int(self._calls.bytes)
 
     def fail(self, reason: str) -> None:
@@ -242,16 +243,17 @@ def _plain(value: Any) -> Any:
 
 
 def settled(value: Any) -> Array:
-    """An array for an op to keep until backward: what may change is copied, an input of a recording stays as it is."""
+    """An array for an op to keep until backward: what may change is copied.
+
+    An input of a recording stays as it is, and so does an array that was made read-only.
+    """
     if isinstance(value, Input):
         return value.values
     array = np.asarray(value)
     if stays(value) or (array.flags.owndata and not array.flags.writeable):
         return array
-    once = array[
-        tuple([slice(None) if step else slice(1) for step in array.strides])
-    ]  # of repeated values one
-    return once.copy() if once.shape == array.shape else np.broadcast_to(once.copy(), array.shape)
+    different = tuple([slice(None) if step else slice(1) for step in array.strides])  # repeated values once
+    return np.broadcast_to(array[(..., *different)].copy(), array.shape)
 
 
 def stays(value: Any) -> bool:

@@ -13,13 +13,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from chainrule import random
 from chainrule.autograd import Param, Tensor, no_grad
 from chainrule.autograd.capture import Capture, shown_to
 from chainrule.autograd.types import Array
 from chainrule.inspect.probe import untouched
 from chainrule.models import IGNORE, Model
-from chainrule.models.gradient import backward, batch_count
-from chainrule.models.microbatch import Batch, microbatches, named, row_count, take
+from chainrule.models.gradient import Weights, batch_count, op_by_op, weighted
+from chainrule.models.microbatch import Batch, named, row_count, take
 
 Several = tuple[Any, ...]
 
@@ -105,8 +106,10 @@ def search(model: Model, batch: Batch, *, accumulate: int | None = None) -> Orig
     with untouched(model), np.errstate(all="ignore"):
         model.train()
         model.parameters().zero_grad()
-        for part in microbatches(batch, batch_count(model, batch.inputs, accumulate)):
-            origin = _in_microbatch(model, part)
+        found = weighted(model, batch, batch_count(model, batch.inputs, accumulate))
+        for place, (part, weights) in enumerate(found):
+            with random.part(place):  # dropout draws what it drew in the step
+                origin = _in_microbatch(model, part, weights)
             if origin:
                 row = None if origin.row is None else origin.row + before
                 return replace(origin, weight=weight, row=row)
@@ -120,10 +123,10 @@ def broken(model: Model) -> Entry | None:
     return next((Entry.of(name, p.array) for name, p in weights if not finite(p)), None)
 
 
-def _in_microbatch(model: Model, batch: Batch) -> Origin | None:
+def _in_microbatch(model: Model, batch: Batch, weights: Weights) -> Origin | None:
     try:
         with shown_to(Checked()):
-            backward(model, batch)
+            op_by_op(model, batch, weights, 1.0)
     except Found as found:
         return _located(found.origin, model, batch)
     for name, param in model.named_parameters():

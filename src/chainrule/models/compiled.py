@@ -17,6 +17,7 @@ import numpy as np
 from chainrule import native, random
 from chainrule.autograd.mode import mode
 from chainrule.autograd.param import Parameters
+from chainrule.autograd.recording import Recording
 from chainrule.autograd.tape import Done
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
@@ -27,7 +28,7 @@ from chainrule.models.replayable import FLOAT32, Replayable, printed
 from chainrule.nn import Layer
 
 MOST = 8  # recordings of a model
-MOST_BYTES = 1 << 30  # of memory of their own, for another one to be made
+MOST_BYTES = 1 << 30  # of the memory that they share, for another one to be made
 MOST_SHAPES = 256  # that are remembered
 IDLE = 64  # microbatches without use: then a recording gives way to another
 FIRST_CHECK, LAST_CHECK = 256, 4096  # replays between two comparisons, twice as many each time
@@ -134,7 +135,7 @@ class Compiled:
         block, drawn = self._block(), random.position()
         before = _copy(block.grad)
         try:
-            made = Replayable(self.model, block, *call)
+            made = Replayable(self.model, block, *call, beside=next(iter(self._recordings()), None))
         except Exception as error:
             # Either the batch is at fault, then it is raised again, or something takes no `Input`.
             _restore(block.grad, before)
@@ -196,11 +197,20 @@ class Compiled:
             return loss, mapped(state, np.copy)
 
     def _affordable(self) -> bool:
-        """There is room for another recording, perhaps that of one which has not been used for long."""
+        """Another recording may be made, perhaps in place of what has not been used for long."""
         made = [shape for shape in self.shapes.values() if shape.replayable is not None]
-        if made and not _room(made) and self.count - made[0].last > IDLE:
-            made[0].give_up("")
-        return _room(made)
+        idle = [shape for shape in made if self.count - shape.last > IDLE]
+        full = any(recording.bytes >= MOST_BYTES for recording in self._recordings())
+        leaving = idle[:1] if len(made) == MOST else []
+        if full:  # their memory is freed with the last of them
+            leaving = idle if len(idle) == len(made) else []
+        for shape in leaving:
+            shape.give_up("")
+        return bool(leaving) or not (full or len(made) == MOST)
+
+    def _recordings(self) -> list[Recording]:
+        """All that can be replayed; they share one memory, since no two of them are at the same time."""
+        return [shape.replayable.recording for shape in self.shapes.values() if shape.replayable is not None]
 
     def _serves(self) -> bool:
         """False if somebody looks into the step, changes it, or keeps something beside gradients."""
@@ -245,11 +255,6 @@ def compile(model: Model) -> Compiled:
     if not isinstance(model, Model):
         raise ConfigError(f"compile: {type(model).__name__} (must be a model, such as cr.models.GPT(config))")
     return Compiled(model)
-
-
-def _room(made: list[_Shape]) -> bool:
-    kept = [shape.replayable.recording.bytes for shape in made if shape.replayable is not None]
-    return len(kept) < MOST and sum(kept) < MOST_BYTES
 
 
 def _copy(grad: Array) -> Array | None:

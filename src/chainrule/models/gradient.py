@@ -18,7 +18,7 @@ import numpy as np
 from chainrule import autograd, random
 from chainrule.autograd.tape import Done
 from chainrule.autograd.types import Array
-from chainrule.models.microbatch import Batch, State, join, leaves, microbatches, row_count
+from chainrule.models.microbatch import Batch, State, arrays_of, join, microbatches
 from chainrule.models.model import Model
 
 Weights: TypeAlias = tuple[float, ...]
@@ -45,32 +45,39 @@ def backward(
     that of a microbatch.
     """
     first, every = share
-    count = batch_count(model, batch.inputs, accumulate, every)
-    parts = [batch] if count == 1 else microbatches(batch, count)
-    counts = [model.counts(part.inputs, part.targets) for part in parts]
-    totals = [max(1, sum(of_part)) for of_part in zip(*counts, strict=True)]
+    found = weighted(model, batch, batch_count(model, batch.inputs, accumulate, every))
     loss, states = 0.0, []
-    mine = list(enumerate(zip(parts, counts, strict=True)))[first::every]
-    for place, (part, counted) in mine:
-        weights = tuple(n / total for n, total in zip(counted, totals, strict=True))
+    mine = list(enumerate(found))[first::every]
+    for place, (part, weights) in mine:
         with random.part(place):
             last = done if place == mine[-1][0] else None
-            found, state = (gradient or op_by_op)(model, part, weights, factor, last)
-        loss += found
+            found_loss, state = (gradient or op_by_op)(model, part, weights, factor, last)
+        loss += found_loss
         states.append(state)
     return loss, None if not states or states[0] is None else join(states)
 
 
+def weighted(model: Model, batch: Batch, count: int) -> list[tuple[Batch, Weights]]:
+    """So many microbatches of a batch, each with its weights."""
+    found = [batch] if count == 1 else microbatches(batch, count)
+    counts = [model.counts(each.inputs, each.targets) for each in found]
+    totals = [max(1, sum(of_all)) for of_all in zip(*counts, strict=True)]
+    weights = (tuple(n / total for n, total in zip(each, totals, strict=True)) for each in counts)
+    return list(zip(found, weights, strict=True))
+
+
 def batch_count(model: Model, inputs: Any, accumulate: int | None = None, ranks: int = 1) -> int:
-    """How many microbatches the inputs of a batch are for so many ranks: `accumulate` for each, if that is given."""
-    if accumulate is not None:
-        return accumulate * ranks
-    shape = leaves(inputs)[0].shape
-    return microbatch_count(model, row_count(inputs), shape[1] if len(shape) > 1 else 1, ranks)
+    """How many microbatches a batch with these inputs is for so many ranks: `accumulate` for each, if that is given."""
+    if accumulate is not None or model.microbatch_tokens is None:
+        return (accumulate or 1) * ranks
+    rows, tokens = next((ids.shape for ids in arrays_of([inputs]) if ids.ndim == 2), (1, 1))
+    return microbatch_count(model, rows, tokens, ranks)
 
 
 def microbatch_count(model: type[Model] | Model, rows: int, tokens: int, ranks: int = 1) -> int:
-    """How many microbatches rows of so many tokens are unless told otherwise: of one size, if not many more make it so.
+    """How many microbatches a batch is by default, for so many ranks: the fewest of about `microbatch_tokens`.
+
+    There may be up to twice as many if they are then of one size.
 
     >>> import chainrule as cr
     >>> [microbatch_count(cr.models.GPT, rows, 256) for rows in (8, 9, 16, 1000)]
@@ -78,11 +85,11 @@ def microbatch_count(model: type[Model] | Model, rows: int, tokens: int, ranks: 
     >>> [microbatch_count(kind, 18, 256) for kind in (cr.models.GPT, cr.models.RecurrentLM)]
     [3, 1]
     """
-    if model.microbatch is None:
+    if model.microbatch_tokens is None:
         return ranks
-    fewest = max(1, -(-rows * tokens // (model.microbatch * ranks)))
+    fewest = max(1, -(-rows * tokens // (model.microbatch_tokens * ranks)))
     each = next((n for n in range(fewest, 2 * fewest) if rows % (n * ranks) == 0), fewest)
-    return ranks * min(each, -(-rows // ranks))
+    return ranks * max(1, min(each, -(-rows // ranks)))
 
 
 def op_by_op(

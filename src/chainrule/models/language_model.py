@@ -48,7 +48,7 @@ class LanguageModel(Model):
 class TransformerLM(LanguageModel):
     """A model of text whose loss needs no stored logits: they would be the largest array by far."""
 
-    microbatch = 2048
+    microbatch_tokens = 2048
     lm_head: Linear
     """The head of a model that is not `tied`."""
 

@@ -20,9 +20,17 @@ FLOAT32 = np.dtype(np.float32)
 class Replayable:
     """The gradient of a microbatch as kernel calls, with the arrays they read and the results they leave."""
 
-    def __init__(self, model: Model, block: Parameters, part: Batch, weights: Weights, factor: float) -> None:
-        """Compute the gradient op by op while it is recorded."""
-        self.recording = Recording()
+    def __init__(
+        self,
+        model: Model,
+        block: Parameters,
+        part: Batch,
+        weights: Weights,
+        factor: float,
+        beside: Recording | None = None,
+    ) -> None:
+        """Compute the gradient op by op while it is recorded, in the memory of another recording if there is one."""
+        self.recording = Recording(beside)
         self.values, self.step = printed(block), random.place()[1]
         self.part: Batch = mapped(part, _own)
         self.seeds = np.empty(sum(map(bool, weights)), np.float32)

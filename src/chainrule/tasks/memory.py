@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from chainrule.autograd.mode import switched
@@ -19,6 +20,7 @@ from chainrule.trace.cost import FLOAT
 from chainrule.trace.count import step_batch, step_memory
 
 IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
+SAME = 1.02  # times as much memory is not worth a shorter window
 SHORT = 64  # tokens: windows are not made shorter, and fewer of them must do
 FEW_GIB = 10  # below which tenths count
 FEW = 1 << 20  # tokens that are traced; from there on each row takes as much as the one before
@@ -45,12 +47,17 @@ def longest_window(config: Any, training: Any, wanted: int) -> int:
 
     The context is the most there are. Windows that became shorter are told.
     """
-    window = most = max(1, min(wanted, context_of(config)))  # a text may have no token
-    while (needed := step_bytes(config, training, window)) > memory() // 2 and window > SHORT:
-        window //= 2
-    if window < most and needed <= memory():  # or it is refused
+    most = max(1, min(wanted, context_of(config)))  # a text may have no token
+    needed = {most: step_bytes(config, training, most)}
+    while needed[window := min(needed)] > memory() // 2 and window > SHORT:
+        needed[window // 2] = step_bytes(config, training, window // 2)
+    if memory() // 2 < needed[window] <= memory():  # of windows that take nearly the same the longest
+        window = max(each for each in needed if needed[each] <= SAME * min(needed.values()))
+    if window < most and needed[window] <= memory():  # or it is refused
         why = f"longer ones would take more than half of the memory, {memory() / 2**30:.1f} GiB"
-        fix = " (a smaller batch leaves room for more)" if training.batch_size > 1 else ""
+        smaller = replace(training, batch_size=1, accumulate=None)
+        helps = step_bytes(config, smaller, 2 * window) < needed[window]
+        fix = " (a smaller batch leaves room for more)" if helps else ""
         said = f"rows of {window:,} tokens instead of {most:,}: {why}{fix}"
         warnings.warn(said, ChainruleWarning, stacklevel=2)
     return window
@@ -107,8 +114,8 @@ def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
     def held(rows: int) -> int:
         return step_memory(model, step_batch(model, rows, tokens), recompute=training.recompute)
 
-    parts = training.accumulate or microbatch_count(model, training.batch_size, tokens)
-    rows, few = -(-training.batch_size // parts), max(1, FEW // tokens)
+    microbatches = training.accumulate or microbatch_count(model, training.batch_size, tokens)
+    rows, few = -(-training.batch_size // microbatches), max(1, FEW // tokens)
     if rows <= 2 * few:
         return batch + held(rows)
     return batch + held(few) + (rows - few) * (held(2 * few) - held(few)) // few

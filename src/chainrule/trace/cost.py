@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.autograd import Param
 from chainrule.autograd.abstract import abstract, memory_of
 from chainrule.autograd.types import Array, Work
-from chainrule.ops.losses.linear_cross_entropy import chunk_rows
+from chainrule.ops.losses.linear_cross_entropy import held_logits
 from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.trace.graph import Given, Graph, Node, origin
 
@@ -101,7 +101,7 @@ def for_a_moment(graph: Graph) -> int:
         if node.op.name == "linear_cross_entropy":
             x, W = node.arrays[:2]
             N = x.size // x.shape[-1]
-            logits.append(W.dtype.itemsize * len(W) * min(N, chunk_rows(N, *W.shape)))
+            logits.append(W.dtype.itemsize * held_logits(N, *W.shape))
         elif any(node.needs):
             pairs = zip(node.arrays, node.inputs, node.needs, strict=False)
             activations = [x.size for x, source, needed in pairs if needed and not isinstance(source, Param)]

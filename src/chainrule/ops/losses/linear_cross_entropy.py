@@ -39,6 +39,7 @@ from chainrule.ops.neural.linear import linear
 NAME = "linear_cross_entropy"
 CHUNK = 1 << 23  # logits, or gradients of them, at a time: 32 MB in float32
 ROWS = 512  # at a time even if they have more than CHUNK logits, as long as those are fewer than the weights
+LINE = 16  # numbers in a line of the cache
 PANEL = 32  # rows, or columns of the kernel's logits
 KEEP = CHUNK  # up to so many logits are kept for backward; more are recomputed
 
@@ -214,6 +215,11 @@ def chunk_rows(N: int, V: int, C: int) -> int:
     most = max(1, CHUNK // V, min(ROWS, C))
     even = -(-N // (-(-N // most) or 1)) or 1
     return min(most, -(-even // PANEL) * PANEL) if even > PANEL else even
+
+
+def held_logits(N: int, V: int, C: int) -> int:
+    """Numbers that the kernels hold at a time: the columns of a chunk, an odd number of cache lines apart."""
+    return V * (-(-min(chunk_rows(N, V, C), N) // LINE) * LINE | LINE)
 
 
 def _chunks(N: int, V: int, C: int) -> Iterator[slice]:

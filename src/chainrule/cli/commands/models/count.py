@@ -102,8 +102,8 @@ def report(
     running = written if weights == "stored" else model
     numbers, works = cr.scaling.parameters(model), cr.scaling.flops(model, batch)
     step, tokens = cr.scaling.total(works), batch.rows * batch.tokens
-    parts = microbatch_count(model, batch.rows, batch.tokens)
-    at_once = cr.scaling.step_batch(model, -(-batch.rows // parts), batch.tokens)
+    microbatches = microbatch_count(model, batch.rows, batch.tokens)
+    at_once = cr.scaling.step_batch(model, -(-batch.rows // microbatches), batch.tokens)
     writing = cr.scaling.Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
     return {
         "batch": asdict(batch),
@@ -114,7 +114,7 @@ def report(
             "forward_per_token": step.forward // tokens,
             "step_per_token": step.total // tokens,
         },
-        "microbatches": parts,
+        "microbatches": microbatches,
         "training_bytes": with_total(cr.scaling.training_memory(model, at_once)),
         "running_bytes": with_total(cr.scaling.running_memory(running, writing, weights)),
     }
@@ -161,8 +161,8 @@ def table(name: str, found: Mapping[str, Any]) -> str:
     if m := found.get("measured"):
         step, tokens = f"{m['seconds_per_step'] * 1e3:,.1f} ms", f"{m['tokens_per_second']:,.0f} tokens"
         lines += [f"  here: {step}, {tokens} per second, {amount(m['flops_per_second'])}FLOP per second"]
-    parts = f", in {found['microbatches']} microbatches" if found["microbatches"] > 1 else ""
-    lines += memory(f"memory to train, {size}{parts}", found["training_bytes"])
+    split = f", in {found['microbatches']} microbatches" if found["microbatches"] > 1 else ""
+    lines += memory(f"memory to train, {size}{split}", found["training_bytes"])
     lines += memory(f"memory to run, {batch['tokens']} tokens", found["running_bytes"])
     return "\n".join(lines)
 
