@@ -28,6 +28,7 @@ MODELS = {
     "body, tuned": "train bert-classifier {train} --init {body} --pooling mean --precision bf16",
 }
 
+TASKS = ("TREC", "SST-2")
 HEADER = ("task", "model", "accuracy", "by seed", "CPU time of a training")
 
 
@@ -37,7 +38,9 @@ def files(folder: Path, data: Path) -> dict[str, tuple[Path, Path]]:
     rows = [Labeled(*reversed(line.split(" ", 1))) for line in trec]
     columns = {"text": "1", "label": "2"}
     sst2 = [read_labeled(data / "sst2" / f"{part}.tsv", **columns) for part in ("train", "dev")]
-    return {"TREC": written(folder, "trec", *halves(rows)), "SST-2": written(folder, "sst2", *sst2)}
+    return dict(
+        zip(TASKS, (written(folder, "trec", *halves(rows)), written(folder, "sst2", *sst2)), strict=True)
+    )
 
 
 def halves(rows: list[Labeled]) -> tuple[list[Labeled], list[Labeled]]:
@@ -78,7 +81,7 @@ def tested(trains: Mapping[str, str], test: Path, seeds: int) -> list[str]:
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--body", type=Path, help="directory of a trained BERT")
-    parser.add_argument("--only", nargs="+", choices=("TREC", "SST-2"), default=["TREC", "SST-2"])
+    parser.add_argument("--only", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()

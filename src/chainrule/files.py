@@ -196,6 +196,16 @@ def _partial(path: Path) -> Path:
     return path.absolute().with_name(f".{path.absolute().name}.{os.getpid()}.partial")
 
 
+def is_partial(path: Path) -> bool:
+    """What a process has begun to write, which is not under its name yet."""
+    return PARTIAL.fullmatch(path.name) is not None
+
+
+def as_given(path: Path) -> str:
+    """A path as a person wrote it: of a web address `Path` drops a slash."""
+    return re.sub(r"^([a-z]+):/(?=[^/])", r"\1://", str(path))
+
+
 def _drop_leftovers(path: Path) -> None:
     """Remove what processes that are no more began to write under this name; what cannot be removed stays."""
     for partial in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.partial"):

@@ -390,15 +390,16 @@ def test_the_command_line_starts_without_the_heavy_rooms() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("module", ["numpy", "chainrule.models", "chainrule.train"])
-def test_an_interrupt_while_modules_load_is_one_line(module: str) -> None:
+def test_an_interrupt_while_modules_load_is_one_line(module: str, number: str) -> None:
     code = f"""
 import os, signal, sys
 
 class Impatient:
     def find_spec(self, name, *_):
         if name == "{module}":
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.{number})
 
 sys.meta_path.insert(0, Impatient())
 from chainrule.cli import main
@@ -406,6 +407,30 @@ main(["train", "gpt", "none.txt"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("", "interrupted\n", 130)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_an_interrupt_before_the_first_step_takes_back_what_was_begun(folder: Path, number: str) -> None:
+    """The signal comes when config.toml is to be written."""
+    code = f"""
+import os, signal
+from chainrule.cli import main
+from chainrule.runs import Run
+Run.keep_settings = lambda self, text: os.kill(os.getpid(), signal.{number})
+main(["train", "gpt", "text.txt", *{SMALL}, "--max-steps", "5", "--out", "begun"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stderr.splitlines()[-1], done.returncode) == ("interrupted", 130)
+    begun = run("train", "gpt", "text.txt", *SMALL, "--max-steps", "5", "--out", "begun")
+    assert begun[0] == 0
+
+
+def test_what_was_killed_while_it_began_is_begun_again(folder: Path) -> None:
+    Path("begun").mkdir()
+    Path("begun/log.jsonl").touch()
+    Path("begun/.config.toml.1234567.partial").write_text("max_st")
+    assert run("train", "gpt", "text.txt", *SMALL, "--max-steps", "5", "--out", "begun")[0] == 0
 
 
 def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import chainrule as cr
-from chainrule.errors import ChainruleWarning
+from chainrule.errors import ChainruleWarning, ConfigError
 from chainrule.models.tuning import LoRA, Prefix, Prompt
 from chainrule.tasks import memory
 from chainrule.train import TrainConfig
@@ -40,6 +40,34 @@ def test_windows_that_are_made_shorter_are_told(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memory, "memory", lambda: 2 * needed - 2)
     with pytest.warns(ChainruleWarning, match="rows of 256 tokens instead of 512"):
         assert memory.longest_window(CONFIG, TRAINING, 1000) == 256  # the context is the most
+
+
+def test_shorter_windows_must_save_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 64 rows 2,048 tokens are learned from at a time, however long the rows are."""
+    many = TrainConfig(batch_size=64)
+    needed = {window: memory.step_bytes(CONFIG, many, window) for window in (512, 128, 64)}
+    assert needed[512] < 1.1 * needed[64]
+    monkeypatch.setattr(memory, "memory", lambda: needed[64] * 1.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        window = memory.longest_window(CONFIG, many, 512)
+    assert window > 64 and memory.step_bytes(CONFIG, many, window) <= 1.02 * needed[64]
+
+
+def test_advice_names_only_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "memory", lambda: 100_000)
+
+    def said(**settings: Any) -> str:
+        with pytest.raises(ConfigError) as error:
+            memory.check_memory(CONFIG, TrainConfig(**settings), 512)
+        return str(error.value)
+
+    assert said(batch_size=4, accumulate=1).endswith(
+        "(take a smaller batch_size, or a smaller block_size, or a larger accumulate)"
+    )
+    assert said(batch_size=64).endswith("a larger accumulate)")
+    assert "accumulate" not in said(batch_size=64, accumulate=64)
+    assert said(batch_size=1).endswith("(take a smaller block_size)")
 
 
 def test_windows_of_no_text_and_beside_a_prefix() -> None:

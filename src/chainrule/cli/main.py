@@ -22,6 +22,9 @@ from chainrule.cli.overview import overview, suggestion
 from chainrule.cli.ranks import at_work, together
 from chainrule.cli.table import COMMANDS
 from chainrule.errors import ChainruleError, ConfigError, Setting
+from chainrule.machine import launched
+
+OTHERS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -33,7 +36,7 @@ def main(args: Sequence[str] | None = None) -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a model may write what the terminal cannot show
-    with one_line_each():
+    with one_line_each(), _stopped_alike():
         _dispatch(list(sys.argv[1:] if args is None else args))
 
 
@@ -142,17 +145,37 @@ def _lifted(words: list[str]) -> list[str]:
 
 
 @contextmanager
-def _quick_to_leave() -> Iterator[None]:
-    """While modules load, Ctrl-C ends the process at once: an import may lose or disguise an exception."""
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    signal.signal(signal.SIGINT, _leave)
+def _stopped_alike() -> Iterator[None]:
+    """SIGTERM and a terminal that is closed interrupt a command as Ctrl-C does: what it began is taken back."""
+    heard = [] if launched() else _unclaimed(*OTHERS)  # ranks are ended by mpiexec
+    for number in heard:
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def _quick_to_leave() -> Iterator[None]:
+    """While modules load, a signal ends the process at once: an import may lose or disguise an exception."""
+    before = {number: signal.getsignal(number) for number in _unclaimed(signal.SIGINT, *OTHERS)}
+    for number in before:
+        signal.signal(number, _leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _unclaimed(*numbers: signal.Signals) -> list[signal.Signals]:
+    """Those that nobody else treats, if this thread may."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    return [number for number in numbers if signal.getsignal(number) in usual]
 
 
 def _leave(*_: Any) -> None:

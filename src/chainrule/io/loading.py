@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from functools import partial
 from os import PathLike
 from pathlib import Path
 
 from chainrule.errors import ChainruleWarning, DataError, FormatError, Setting
-from chainrule.files import check_new, check_regular
+from chainrule.files import as_given, check_new, check_regular
 from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
 from chainrule.io.gguf.conventions import read_conventions
@@ -100,6 +101,8 @@ def _open(path: Path, given: Tokenizer | None) -> Opened:
     start = bytes(map_file(path)[:4])
     if start == gguf.MAGIC:
         return gguf.open_file(path, given)
+    if start[:2] == b"PK" and not _holds_pickle(path):
+        raise FormatError(f"{path}: a zip archive (unpack it first, and give what is inside)")
     if _is_pickle(start):
         raise refuse_pickle(path)
     if path.suffix == ".bin":
@@ -112,6 +115,10 @@ def _open(path: Path, given: Tokenizer | None) -> Opened:
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
     what = "is empty" if not start else "not a known model format"
+    if start and path.suffix == ".gguf":
+        raise FormatError(
+            f"{path}: begins with {start!r} (a GGUF file begins with {gguf.MAGIC!r}: fetch it again)"
+        )
     raise FormatError(f"{path}: {what} (must be a directory, .gguf, or llama2.c's .bin)")
 
 
@@ -119,7 +126,7 @@ def check_there(path: Path) -> None:
     """Refuse a path that does not exist, such as the name of a model on a hub."""
     if not path.exists():
         raise DataError(
-            f"{path}: no such directory or file (nothing is downloaded; give a directory or a file)"
+            f"{as_given(path)}: no such directory or file (nothing is downloaded; give a directory or a file)"
         )
     check_regular(path)
 
@@ -140,6 +147,15 @@ def model_files(folder: Path) -> list[Path]:
         return []
     found = (path for path in folder.iterdir() if path.is_file() and path.suffix in (".gguf", ".bin"))
     return sorted(path for path in found if not llama2c.TOKENIZER.fullmatch(path.name))
+
+
+def _holds_pickle(path: Path) -> bool:
+    """True for a zip file as PyTorch writes it, or one that cannot be listed."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith(".pkl") for name in archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return True
 
 
 def _is_pickle(start: bytes) -> bool:

@@ -23,7 +23,7 @@ from itertools import count
 from pathlib import Path
 
 from chainrule.errors import CheckpointError, ConfigError, Failure
-from chainrule.files import alone, check_folder, taken
+from chainrule.files import alone, check_folder, is_partial, taken
 from chainrule.io.loading import model_files
 from chainrule.train.log import read
 
@@ -149,7 +149,8 @@ class RunFolder:
             return False
         first = {self.log, self.settings, self.environment, self.lock, self.checkpoints}
         whole = {path for path in self.checkpoints.glob("*") if not path.name.startswith(".")}
-        return {*self.path.iterdir()} <= first and whole <= {self.checkpoint(0)}
+        found = {path for path in self.path.iterdir() if not is_partial(path)}
+        return found <= first and whole <= {self.checkpoint(0)}
 
 
 def step_of(checkpoint: Path) -> int:

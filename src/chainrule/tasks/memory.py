@@ -32,14 +32,42 @@ def check_memory(sizes: Any, training: Any, window: int | None = None) -> None:
     if needed <= there:
         return
     digits = 1 if there < FEW_GIB * 2**30 else 0
-    whole = _counted.method is not None and not _counted.method.alone
-    less = (", or let less learn: ", Setting("method"), " lora") if whole else ()
+    window = window or context_of(sizes)
     raise ConfigError(
-        *("train: ", Setting("batch_size"), f" is {training.batch_size}, "),
-        *(Setting("block_size"), f" {window or context_of(sizes)}: "),
+        *(
+            "train: ",
+            Setting("batch_size"),
+            f" is {training.batch_size}, ",
+            Setting("block_size"),
+            f" {window}: ",
+        ),
         f"a step takes {needed / 2**30:,.{digits}f} GiB, this machine has {there / 2**30:.{digits}f} ",
-        *("(make one of them smaller, or accumulate larger", *less, ")"),
+        *("(", *_remedy(sizes, training, window, needed), ")"),
     )
+
+
+def _remedy(sizes: Any, training: Any, window: int, needed: int) -> list[str]:
+    """What to change for less memory: each setting that makes a difference, tried."""
+    rows = -(-training.batch_size // 2)
+    accumulate = training.accumulate and min(training.accumulate, rows)
+    tried = {
+        "batch_size": step_bytes(sizes, replace(training, batch_size=rows, accumulate=accumulate), window),
+        "block_size": step_bytes(sizes, training, -(-window // 2)),
+        "accumulate": step_bytes(sizes, replace(training, accumulate=training.batch_size), window),
+    }
+    said = [
+        ["a larger " if name == "accumulate" else "a smaller ", Setting(name)]
+        for name, less in tried.items()
+        if SAME * less < needed
+    ]
+    if _counted.method is not None and not _counted.method.alone:
+        said.append([Setting("method"), " lora"])
+    if not said:
+        return ["take a smaller model"]
+    return [
+        "take ",
+        *(word for number, words in enumerate(said) for word in ([", or "] if number else []) + words),
+    ]
 
 
 def longest_window(config: Any, training: Any, wanted: int) -> int:

@@ -105,7 +105,9 @@ def check_frozen(config: Any, start: Model | None) -> None:
     freeze = getattr(config, "freeze", "none")
     if start is None and freeze != "none":
         raise ConfigError.of(
-            "train", {"freeze": freeze}, "must be none without init: a new body knows nothing"
+            "train",
+            {"freeze": freeze},
+            "must be none for a new body, which knows nothing; or begin with a model that has learned",
         )
 
 

@@ -171,13 +171,15 @@ class Log(Logger):
     def _parts(self, step: int, left: float) -> list[str]:
         """What the line says, the most important first."""
         (first, since), (last, until) = self.recent[0], self.recent[-1]
-        pace = (last - first) * self.per_step / (until - since) if last > first else 0.0
+        pace = (
+            [(last - first) * self.per_step / (until - since)] if last > first else []
+        )  # of one step unknown
         return [
             f"step {step:>6}",
             f"loss {math.nan if self.smooth is None else self.smooth:.4f}",
             *self.scores,
             f"{clock(left)} left",
-            f"{pace:,.0f} {self.unit}/s",
+            *(f"{each:,.0f} {self.unit}/s" for each in pace),
         ]
 
     def _say(self, text: str) -> None:

@@ -41,6 +41,13 @@ def test_what_is_not_said_is_as_in_the_run(
     assert as_before(str(tmp_path / "*.csv"), asked, before) == want
 
 
+def test_columns_of_a_run_are_not_asked_of_plain_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("good a film\n")
+    assert as_before(str(tmp_path / "a.txt"), CHOSEN, NAMED) == CHOSEN
+    asked = Columns("said")  # which is then refused
+    assert as_before(str(tmp_path / "a.txt"), asked, NAMED) == asked
+
+
 def test_the_data_of_the_run_are_read_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("text,label\na,x\n")

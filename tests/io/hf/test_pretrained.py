@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -462,6 +463,20 @@ class Harm:
 
     def __reduce__(self) -> Any:
         return setattr, (Harm, "ran", True)
+
+
+def test_files_that_are_something_else_than_their_name(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.whl", "w") as archive:
+        archive.writestr("model.gguf", b"GGUF")
+    with pytest.raises(FormatError, match=r"model.whl: a zip archive \(unpack it first"):
+        load(tmp_path / "model.whl")
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.writestr("archive/data.pkl", b"")
+    with pytest.raises(FormatError, match="a pickle"):
+        load(tmp_path / "model.zip")
+    (tmp_path / "a.gguf").write_bytes(b"<html>")
+    with pytest.raises(FormatError, match=r"a.gguf: begins with b'<htm' \(a GGUF file begins with b'GGUF'"):
+        load(tmp_path / "a.gguf")
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pth", "model.ckpt"])

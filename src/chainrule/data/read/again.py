@@ -26,7 +26,8 @@ def as_before(name: str | os.PathLike[str], asked: Columns, before: Columns, own
         tables = [path for path in find_files(name) if is_table(path)]
     except DataError:  # no files: the one that reads them says what they are
         return asked
-    return asked.filled(before) if all(_alike(path, asked, before) for path in tables) else asked
+    alike = tables and all(_alike(path, asked, before) for path in tables)
+    return asked.filled(before) if alike else asked
 
 
 def _alike(path: Path, asked: Columns, before: Columns) -> bool:

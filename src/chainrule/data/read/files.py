@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.errors import ConfigError, DataError
+from chainrule.files import as_given
 
 UNPACKED, RATIO = 256 * 2**20, 20
 """Bytes, and times its size, to which a compressed file may grow; a text seldom shrinks to less than a tenth."""
@@ -30,7 +31,8 @@ def reading(path: Path) -> Iterator[BufferedIOBase]:
     """The bytes of a file, decompressed if its name ends in .gz; errors become a DataError."""
     if not path.is_file():
         what = "not a regular file" if path.exists() else "no such file"
-        raise DataError(f"{path}: {what} (must be a text file)")
+        rule = "nothing is downloaded; give a text file" if "://" in as_given(path) else "must be a text file"
+        raise DataError(f"{as_given(path)}: {what} ({rule})")
     try:
         if is_packed(path):
             with gzip.open(path) as packed, BufferedReader(_Unpacked(path, packed)) as file:

@@ -47,7 +47,7 @@ def held_back(data: PairCorpus, least: int = 1) -> tuple[Pairs, Pairs]:
     refuse_pairs(data.name, data.pairs, data.reading)
     training, validation = SPLIT.held_back(data.pairs, lambda pair: pair[0])
     if min(len(training), len(validation)) < least:
-        rule = "must be enough to hold back one in twenty" + (f", and at least {least}" if least > 1 else "")
         said = f"{len(data.pairs)} pairs, {len(validation)} to evaluate on"
+        rule = f"one in twenty is held back, at least {least} must be: give {40 * least} pairs or more"
         raise DataError(f"{data.name}: {said} ({rule})")
     return training, validation
