@@ -19,6 +19,10 @@ from chainrule.machine import launched
 ANOTHER = 10.0  # seconds in which the first rank says what is wrong
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, or a terminal that was closed: unlike Ctrl-C it is meant for the whole command."""
+
+
 @contextmanager
 def one_line_each() -> Iterator[None]:
     """Show what goes wrong inside in one line. Bad input ends with exit code 2, work that failed with 1."""

@@ -15,9 +15,9 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
-from chainrule.cli.exits import code, one_line_each, refuse
+from chainrule.cli.exits import Terminated, code, one_line_each, refuse
 from chainrule.cli.overview import overview, suggestion
 from chainrule.cli.ranks import at_work, together
 from chainrule.cli.table import COMMANDS
@@ -149,12 +149,16 @@ def _stopped_alike() -> Iterator[None]:
     """SIGTERM and a terminal that is closed interrupt a command as Ctrl-C does: what it began is taken back."""
     heard = [] if launched() else _unclaimed(*OTHERS)  # ranks are ended by mpiexec
     for number in heard:
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, _terminate)
     try:
         yield
     finally:
         for number in heard:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _terminate(*_: Any) -> NoReturn:
+    raise Terminated
 
 
 @contextmanager
@@ -174,7 +178,7 @@ def _unclaimed(*numbers: signal.Signals) -> list[signal.Signals]:
     """Those that nobody else treats, if this thread may."""
     if threading.current_thread() is not threading.main_thread():
         return []
-    usual = (signal.SIG_DFL, signal.default_int_handler)
+    usual = (signal.SIG_DFL, signal.default_int_handler, _terminate)
     return [number for number in numbers if signal.getsignal(number) in usual]
 
 

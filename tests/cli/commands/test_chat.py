@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,29 @@ def test_a_conversation(run_folder: Path, talk: Talk, capsys: pytest.CaptureFixt
         stop.value.code == 2 and "unknown character '☃'" in err and "1 of the questions had no answer" in err
     )
     assert out.split("Assistant:")[1:] == ["\n", *one]  # what was not understood was not said
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_ends_an_answer_and_sigterm_the_conversation(
+    number: str,
+    run_folder: Path,
+    talk: Talk,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def answer(self: Conversation, message: str) -> Iterator[str]:
+        yield f"to {message}"
+        os.kill(os.getpid(), getattr(signal, number))
+        yield "never"
+
+    monkeypatch.setattr(Conversation, "answer", answer)
+    if number == "SIGINT":
+        assert talk(run_folder, "one\ntwo\n") == "Assistant:to one\nAssistant:to two\n"
+        return
+    with pytest.raises(SystemExit) as stop:
+        talk(run_folder, "one\ntwo\n")
+    assert stop.value.code == 130
+    assert capsys.readouterr() == ("Assistant:to one", "interrupted\n")
 
 
 def test_the_context_is_kept(run_folder: Path) -> None:

@@ -15,6 +15,7 @@ import chainrule as cr
 from chainrule.cli.args.model_defaults import model_sampling
 from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.commands.sample import Weights
+from chainrule.cli.exits import Terminated
 from chainrule.cli.render.show import used
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
@@ -99,7 +100,9 @@ class Command:
             print(flush=True)
             print(f"({error})", file=sys.stderr)
             return False
-        except KeyboardInterrupt:
+        except Terminated:
+            raise
+        except KeyboardInterrupt:  # of this answer alone
             pass
         print()
         return True
