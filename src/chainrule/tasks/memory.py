@@ -52,7 +52,7 @@ def _remedy(sizes: Any, training: Any, window: int, needed: int) -> list[str]:
     accumulate = training.accumulate and min(training.accumulate, rows)
     tried = {
         "batch_size": step_bytes(sizes, replace(training, batch_size=rows, accumulate=accumulate), window),
-        "block_size": step_bytes(sizes, training, -(-window // 2)),
+        "block_size": step_bytes(sizes, training, -(-window // 2)) if _counted.method is None else needed,
         "accumulate": step_bytes(sizes, replace(training, accumulate=training.batch_size), window),
     }
     said = [

@@ -233,7 +233,7 @@ def test_a_frozen_body_stays_as_it_was(capsys: pytest.CaptureFixture[str]) -> No
     assert "Hugging Face has no model like this BERTClassifier" in refused(
         "export", "head", "--out", "hub", capsys=capsys
     )
-    assert "--freeze is 'body' (must be none without init: a new body knows nothing)" in refused(
+    assert "--freeze is 'body' (must be none for a new body, which knows nothing; or begin with" in refused(
         "train", "bert-classifier", "reviews.tsv", "--freeze", "body", capsys=capsys
     )
     main(["train", "gpt", "text.txt", *TINY[:4], "--n-embd", "16", "--max-steps", "1", "--out", "gpt"])

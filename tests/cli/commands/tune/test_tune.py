@@ -245,7 +245,7 @@ def test_lora_fits_where_full_tuning_does_not(
     with pytest.raises(SystemExit):
         main([*words, "--method", "full", "--out", str(tmp_path / "full")])
     said = capsys.readouterr().err
-    assert "a step takes" in said and said.endswith("or let less learn: --method lora)\n")
+    assert "a step takes" in said and said.endswith("(take --method lora)\n")
     main([*words, "--method", "lora", "--rank", "1", "--out", str(tmp_path / "lora")])
     assert (tmp_path / "lora").is_dir() and not (tmp_path / "full").exists()
 
