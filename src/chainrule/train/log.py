@@ -171,9 +171,8 @@ class Log(Logger):
     def _parts(self, step: int, left: float) -> list[str]:
         """What the line says, the most important first."""
         (first, since), (last, until) = self.recent[0], self.recent[-1]
-        pace = (
-            [(last - first) * self.per_step / (until - since)] if last > first else []
-        )  # of one step unknown
+        # Of one step no pace is known.
+        pace = [(last - first) * self.per_step / (until - since)] if last > first else []
         return [
             f"step {step:>6}",
             f"loss {math.nan if self.smooth is None else self.smooth:.4f}",

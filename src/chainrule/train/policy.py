@@ -30,12 +30,8 @@ from chainrule.train.trainer import Trainer
 
 BESIDE, BETA = "beside.", "beta"  # names in the file of the optimizer
 SHOWN = ("objective/scores", "objective/kl", "val/answer_length")  # of an evaluation
-UNUSED = {
-    "accumulate": (1, None),
-    "ema": (0.0,),
-    "on_nan": ("stop",),
-    "watch_every": (0,),
-}  # what settings must be
+# What settings must be.
+UNUSED = {"accumulate": (1, None), "ema": (0.0,), "on_nan": ("stop",), "watch_every": (0,)}
 COMMAND, WHY_ALONE = "align ppo", "one decoder writes all answers"
 HELD_OUT = 1 << 40  # the number of rollouts that are not of a step: the same draws in every evaluation
 
