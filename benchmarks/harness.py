@@ -30,8 +30,8 @@ KEEP_PAGES = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 
-# Helper threads wait for more work by spinning, OpenBLAS's for 26 ms, and would take a core from the next program.
-SETTLE = 0.05
+# Helper threads wait for more work by spinning, OpenBLAS's for 0.1 s, and would take a core from the next program.
+SETTLE, LONGEST = 0.05, 5.0  # seconds: nobody has used a core for so long; and what is waited for that at most
 
 
 class Unavailable(Exception):
@@ -149,6 +149,14 @@ class Program:
     def measured(self, case: str) -> Measured:
         return Measured(self.name, self.ms[case])
 
+    def cpu_ticks(self) -> int:
+        """What all its threads have used, in ticks of the system's clock; 0 where that is not known."""
+        try:
+            fields = Path(f"/proc/{self.worker.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # not Linux
+            return 0
+        return int(fields[11]) + int(fields[12])  # as user and in the system
+
     def close(self) -> None:
         assert self.worker.stdin is not None
         self.worker.stdin.close()
@@ -177,9 +185,19 @@ def race(programs: Sequence[Program], case: str, rounds: int, count: int) -> lis
     """`rounds` times `count` runs of a case by each program, in turn."""
     for _ in range(rounds):
         for program in programs:
-            time.sleep(SETTLE)
+            settle(programs)
             program.ask(case, count)
     return [program.measured(case) for program in programs]
+
+
+def settle(programs: Iterable[Program]) -> None:
+    """Wait until none of them uses a core any more."""
+    running, end = list(programs), time.monotonic() + LONGEST
+    while time.monotonic() < end:
+        before = [program.cpu_ticks() for program in running]
+        time.sleep(SETTLE)
+        if [program.cpu_ticks() for program in running] == before:
+            return
 
 
 def serve(

@@ -7,6 +7,7 @@ from mmap import mmap
 
 import pytest
 from benchmarks.harness import (
+    LONGEST,
     Measured,
     Program,
     Unavailable,
@@ -17,6 +18,7 @@ from benchmarks.harness import (
     peak_mb,
     race,
     resident_mb,
+    settle,
     started,
     timed,
 )
@@ -36,12 +38,27 @@ class Recorder:
     def measured(self, case: str) -> Measured:
         return Measured(self.name, [1.0])
 
+    def cpu_ticks(self) -> int:
+        return 0
+
 
 def test_programs_take_turns_in_every_round() -> None:
     asked: list[str] = []
     programs = [Recorder("ours", asked), Recorder("peer", asked)]
     race(programs, "step", 2, 3)  # type: ignore[arg-type]
     assert asked == ["ours step 3", "peer step 3"] * 2
+
+
+def test_a_turn_begins_when_the_helpers_of_others_no_longer_spin() -> None:
+    program = Program("peer", WORKER, "spin")
+    began = time.monotonic()
+    program.ask("step", 1)  # answered at once, while a thread spins on for half a second
+    settle([program])
+    assert 0.4 < time.monotonic() - began < LONGEST
+    before = program.cpu_ticks()
+    settle([program])
+    assert program.cpu_ticks() == before > 0
+    program.close()
 
 
 def test_runs_take_turns_in_every_round() -> None:

@@ -71,6 +71,9 @@ class Fake:
     def measured(self, case: str) -> Measured:
         return Measured(self.name, [self.ms] * self.asked)
 
+    def cpu_ticks(self) -> int:
+        return 0
+
     def close(self) -> None:
         Fake.open -= 1
 
