@@ -74,7 +74,7 @@ void Pages::truncate(size_t sequence, size_t positions) {
 void Pages::make(size_t count) {
     size_t slab = std::min(SLAB, std::max(count, made_.size()));
     if (limited()) slab = std::min(slab, limit() - made_.size());
-    memory_.push_back(std::make_unique<Scratch>(slab * floats_));
+    memory_.push_back(std::make_unique<Floats>(slab * floats_));
     for (size_t i = 0; i < slab; ++i) {
         free_.insert(made_.size());
         made_.push_back({memory_.back()->data(), i, slab});

@@ -64,7 +64,7 @@ private:
     std::vector<Page> made_;      // all pages
     std::vector<size_t> users_;   // how many sequences use each
     std::set<size_t> free_;       // numbers of those without a user
-    std::vector<std::unique_ptr<Scratch>> memory_;
+    std::vector<std::unique_ptr<Floats>> memory_;
 };
 
 }  // namespace chainrule

@@ -14,15 +14,15 @@ void Buffer::reserve(size_t rows) {
     if (rows <= rows_) return;
     rows_ = 0;  // should there be no memory
     memory_.reset();
-    memory_ = std::make_unique<Scratch>(rows * stride);
+    memory_ = std::make_unique<Floats>(rows * stride);
     std::fill_n(memory_->data(), rows * stride, 0.0f);
     rounded_.reset();
-    if (rounds_) rounded_ = std::make_unique<Scratch>(rows * groups() * ROUNDED_FLOATS);
+    if (rounds_) rounded_ = std::make_unique<Floats>(rows * groups() * ROUNDED_FLOATS);
     rows_ = rows;
 }
 
 void RecurrentState::grow(size_t sequences) {
-    auto larger = std::make_unique<Scratch>(sequences * stride * parts);
+    auto larger = std::make_unique<Floats>(sequences * stride * parts);
     std::fill_n(larger->data(), sequences * stride * parts, 0.0f);
     if (memory_) std::copy_n(memory_->data(), sequences_ * stride * parts, larger->data());
     memory_ = std::move(larger), sequences_ = sequences;

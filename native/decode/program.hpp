@@ -61,7 +61,7 @@ public:
     Rounded* rounded(size_t r) const { return reinterpret_cast<Rounded*>(rounded_->data()) + r * groups(); }
 
 private:
-    std::unique_ptr<Scratch> memory_, rounded_;
+    std::unique_ptr<Floats> memory_, rounded_;
     bool rounds_ = false;
     size_t rows_ = 0;
 };
@@ -101,7 +101,7 @@ public:
 
 private:
     size_t sequences_ = 0;
-    std::unique_ptr<Scratch> memory_;
+    std::unique_ptr<Floats> memory_;
 };
 
 // Gains of the RMS norms of each head of queries and keys; null for none.

@@ -14,7 +14,9 @@ namespace chainrule {
 
 // A caching allocator. A training step requests the same sizes in the same order as the step before, so nearly every
 // request finds a free block of its size. A block up to an eighth too large is used too; more would waste memory. In that of
-// recordings a block may be twice too large: what one of them needs, others of smaller shapes find there.
+// recordings a block may be twice too large: what one of them needs, others of smaller shapes find there. And what is
+// needed briefly, for one call, takes any block that is large enough: were the sizes of all kernels kept, they would be
+// more than is ever used at a time, and driven out and requested anew in each step.
 class Allocator {
 public:
     // One that `keeps` returns nothing to the system until it is destroyed: a recording knows its addresses.
@@ -22,7 +24,7 @@ public:
     ~Allocator() { drop_all(); }
     Allocator(const Allocator&) = delete;
 
-    void* allocate(size_t bytes) {
+    void* allocate(size_t bytes, bool briefly = false) {
 #if defined(__SANITIZE_ADDRESS__)  // exactly the requested size, so that every access beyond it is found
         if (!keeps_) return std::malloc(bytes ? bytes : 1);
 #endif
@@ -30,7 +32,7 @@ public:
         std::lock_guard<std::mutex> lock(mutex_);
         auto found = free_.lower_bound(size);
         void* memory;
-        if (found != free_.end() && found->first <= size + (keeps_ ? size : size / 8)) {
+        if (found != free_.end() && (briefly || found->first <= size + (keeps_ ? size : size / 8))) {
             memory = found->second.memory;
             free_bytes_ -= found->first;
             free_.erase(found);

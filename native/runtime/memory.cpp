@@ -42,7 +42,8 @@ void give_back() {
 #endif
 }
 
-Scratch::Scratch(size_t floats) : data_(static_cast<float*>(allocate(floats * sizeof(float)))) {
+Floats::Floats(size_t count, bool briefly)
+    : data_(static_cast<float*>(allocator().allocate(count * sizeof(float), briefly))) {
     if (!data_) throw std::bad_alloc();
 }
 

@@ -11,17 +11,26 @@ void release(void* memory);
 size_t held_bytes();           // obtained from the system: in use and free
 void give_back();              // return the free blocks to the system, and what malloc holds
 
-// Scratch memory of floats for one call.
-class Scratch {
+// Memory of floats.
+class Floats {
 public:
-    explicit Scratch(size_t floats);  // throws std::bad_alloc
-    ~Scratch() { release(data_); }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
+    explicit Floats(size_t count) : Floats(count, false) {}  // throws std::bad_alloc
+    ~Floats() { release(data_); }
+    Floats(const Floats&) = delete;
+    Floats& operator=(const Floats&) = delete;
     float* data() const { return data_; }
+
+protected:
+    Floats(size_t count, bool briefly);
 
 private:
     float* data_;
+};
+
+// The same for one call of a kernel.
+class Scratch : public Floats {
+public:
+    explicit Scratch(size_t count) : Floats(count, true) {}
 };
 
 }  // namespace chainrule

@@ -24,6 +24,33 @@ def test_memory_is_kept_for_the_next_step_and_given_back_on_request() -> None:
     assert kernels.held_bytes() == before
 
 
+def test_scratch_of_many_sizes_is_requested_once() -> None:
+    """Each kernel finds the scratch it had before, although all their sizes together are more than is used at a time."""
+    result = python(
+        """
+import resource, numpy as np, chainrule as cr
+from chainrule import native
+cr.set_threads(1)
+x, W, targets = np.ones((512, 16), np.float32), np.ones((20_000, 16), np.float32), np.zeros(512, np.int64)
+factors = [np.ones((2, n, 600), np.float32) for n in range(600, 1600, 200)]
+outs = [np.empty((len(a), len(a)), np.float32) for a, _ in factors]
+def step():
+    cr.ops.linear_cross_entropy(x, W, targets=targets)  # logits of 41 MB
+    for (a, b), out in zip(factors, outs):
+        native.matmul(a, b.T, out=out)
+native.kernels().give_back()
+for _ in range(2):
+    step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(3):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) < 300, "pages are touched for the first time in each step"
+
+
 @pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize(("size", "first", "rest"), [(100, 3, 1), ((1 << 22) + 77, 5, 9), (1 << 22, 0, 0)])
 def test_clear_writes_zeros_and_nothing_beside_them(isa: str, size: int, first: int, rest: int) -> None:
