@@ -1,7 +1,7 @@
 """Races with PyTorch, JAX, llama.cpp, tokenizers, tiktoken and gensim on this machine:        make bench
 
     make bench                        all of README's speed table, about half an hour on a quiet machine
-    make bench ONLY=decode            one benchmark: writes its file of benchmarks/results, leaves README.md alone
+    make bench ONLY=decode            one benchmark: writes its file of benchmarks/results, and its rows of README.md
     make bench ONLY="steps bpe" QUICK=1     few rounds, to see that it works; writes into build/bench
 
 Programs take turns, a few runs each in every round, so that whatever else the machine does slows all of them alike.
@@ -72,24 +72,25 @@ def main() -> None:
     progress(
         f"{'a few minutes' if args.quick else f'about {sum(map(MINUTES.get, names))} minutes: {estimate}'}"
     )
-    machine, headlines, notes, began = describe_machine(args.threads), [], [], time.monotonic()
+    machine, tables, began = describe_machine(args.threads), [], time.monotonic()
     for i, name in enumerate(names):
         left = sum(map(MINUTES.get, names[i:]))
         progress(f"{name} ({i + 1} of {len(names)}, {(time.monotonic() - began) / 60:.0f} min so far"
                  + ("" if args.quick else f", about {left} to go") + ")")  # fmt: skip
         table = run(name, args.threads, args.quick)
-        headlines += table.headlines
-        notes += table.notes
+        tables.append(table)
         (folder / f"{name}.md").write_text(
             page(name, table, machine), encoding="utf-8"
         )  # before the next may fail
+    headlines = [row for table in tables for row in table.headlines]
+    notes = [note for table in tables for note in table.notes]
     print(machine, markdown(HEADER, headlines), *notes, sep="\n\n")
     progress(f"written to {folder}")
-    if not args.only and not args.quick:
+    if not args.quick:
+        pages = {name: path for name in README if (path := folder / f"{name}.md").exists()}
+        block = readme_block({name: path.read_text(encoding="utf-8") for name, path in pages.items()})
         text = args.readme.read_text(encoding="utf-8")
-        args.readme.write_text(
-            between_markers(text, "speed", readme_block(headlines, machine)), encoding="utf-8"
-        )
+        args.readme.write_text(between_markers(text, "speed", block), encoding="utf-8")
         progress(f"speed table written to {args.readme}")
 
 

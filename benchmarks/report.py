@@ -1,4 +1,4 @@
-"""Tables: each benchmark writes one file of benchmarks/results, and its headlines go into the table of README.md.
+"""Tables: each benchmark writes one file of benchmarks/results, whose last rows go into the table of README.md.
 
 Nobody edits what is written here: a new run replaces it. Prose is in benchmarks/NOTES.md, and around the markers of
 README.md.
@@ -14,7 +14,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -36,6 +36,8 @@ class Row(NamedTuple):
 
 
 HEADER = Row("", "Chainrule", "peer", "ratio")
+IN_README = "## In the README"
+REPLACES = "a new run replaces this file."
 
 
 def not_measured(work: str, reason: str, ours: str = "–") -> Row:
@@ -84,9 +86,22 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def page(name: str, table: Table, machine: str, command: str = "") -> str:
     """The file of one benchmark; without a `command`, one of `make bench`."""
-    command = f"Written by `{command or f'make bench ONLY={name}'}`; a new run replaces this file. {machine}"
+    command = f"Written by `{command or f'make bench ONLY={name}'}`; {REPLACES} {machine}"
     blocks = [f"# {table.title}", command, table.about, markdown(table.header, table.rows), *table.notes]
+    if table.headlines:
+        blocks += [IN_README, markdown(HEADER, table.headlines)]
     return "\n\n".join(blocks) + "\n"
+
+
+def headlines_of(text: str) -> list[Row]:
+    """The rows for README in the file of a benchmark."""
+    lines = text.partition(f"\n{IN_README}\n")[2].strip().splitlines()[2:]  # without the header and its line
+    return [Row(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
+
+
+def machine_of(text: str) -> str:
+    """The machine that the file of a benchmark was measured on, and the day."""
+    return text.split(REPLACES, 1)[1].split("\n", 1)[0].strip()
 
 
 def between_markers(text: str, name: str, content: str) -> str:
@@ -98,8 +113,15 @@ def between_markers(text: str, name: str, content: str) -> str:
     return f"{before}{begin}\n{content.strip()}\n{end}{rest.split(end)[1]}"
 
 
-def readme_block(headlines: Iterable[Row], machine: str) -> str:
-    return f"{machine}\n\n{markdown(HEADER, headlines)}"
+def readme_block(pages: Mapping[str, str]) -> str:
+    """The speed table, from the files of benchmarks by their names: all of one run, or parts of several."""
+    machines: dict[str, list[str]] = {}
+    for name, text in pages.items():
+        machines.setdefault(machine_of(text), []).append(name)
+    whole = len(machines) == 1
+    lines = [machine if whole else f"{', '.join(names)}: {machine}" for machine, names in machines.items()]
+    rows = [row for text in pages.values() for row in headlines_of(text)]
+    return "\n\n".join([*lines, markdown(HEADER, rows)])
 
 
 # The machine

@@ -19,6 +19,8 @@ from benchmarks.report import (
     Row,
     Table,
     between_markers,
+    headlines_of,
+    machine_of,
     markdown,
     middle_and_best,
     milliseconds,
@@ -88,7 +90,19 @@ def test_times_have_three_digits() -> None:
 def test_a_row_that_was_not_measured_says_so() -> None:
     row = not_measured("decode", "llama.cpp not found", "9.60 ms")
     assert row == Row("decode", "9.60 ms", "not measured: llama.cpp not found", "–")
-    assert "| decode | 9.60 ms | not measured: llama.cpp not found | – |" in readme_block([row], "Machine.")
+    text = page("decode", Table("Decode", "", ["a"], headlines=[row]), "Machine.")
+    assert "| decode | 9.60 ms | not measured: llama.cpp not found | – |" in readme_block({"decode": text})
+
+
+def test_the_readme_has_rows_of_several_runs_each_with_its_machine() -> None:
+    row = Row("a step", "1 ms", "peer 2 ms", "2.00")
+    table = Table("T", "About.", ["a"], rows=[("1",)], headlines=[row], notes=["Note."])
+    pages = {name: page(name, table, machine) for name, machine in zip("abc", ("One.", "Two.", "One."), strict=True)}
+    assert headlines_of(pages["a"]) == [row] and machine_of(pages["b"]) == "Two."
+    rows = markdown(HEADER, [row] * 3)
+    assert readme_block(pages) == f"a, c: One.\n\nb: Two.\n\n{rows}"
+    assert readme_block({"a": pages["a"]}) == f"One.\n\n{markdown(HEADER, [row])}"
+    assert headlines_of(page("d", Table("T", "", ["a"]), "One.")) == []
 
 
 def test_decoding_is_compared_with_the_fastest_peer_of_each_format() -> None:
@@ -155,10 +169,16 @@ def test_a_whole_run_writes_every_table_and_the_readme(
     assert told.out.startswith("Machine.\n\n") and told.out.endswith("Note.\n")
 
 
-@pytest.mark.parametrize("options", [("--only", "steps", "bpe"), ("--quick",)])
-def test_a_part_of_a_run_leaves_the_readme_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: tuple[str, ...]
+def test_a_part_of_a_run_replaces_its_own_rows_of_the_readme(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert fake(monkeypatch, tmp_path, *options) == PAGE
-    names = options[1:] or program.README
-    assert sorted(p.stem for p in (tmp_path / "results").iterdir()) == sorted(names)
+    fake(monkeypatch, tmp_path, "--only", "steps")
+    path = tmp_path / "results" / "steps.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("| work |", "| before |"), encoding="utf-8")
+    written = fake(monkeypatch, tmp_path, "--only", "bpe", "gemm")  # gemm has no rows there
+    assert written.count("| work |") == 1 and written.index("| before |") < written.index("| work |")
+
+
+def test_a_quick_run_leaves_the_readme_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert fake(monkeypatch, tmp_path, "--quick") == PAGE
+    assert sorted(p.stem for p in (tmp_path / "results").iterdir()) == sorted(program.README)
