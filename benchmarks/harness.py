@@ -31,7 +31,10 @@ KEEP_PAGES = {
 }
 
 # Helper threads wait for more work by spinning, OpenBLAS's for 0.1 s, and would take a core from the next program.
-SETTLE, LONGEST = 0.05, 5.0  # seconds: nobody has used a core for so long; and what is waited for that at most
+SETTLE = 0.05  # seconds for which nobody has used a core
+LONGEST = 5.0  # seconds that are waited for that
+
+OURS = "Chainrule"
 
 
 class Unavailable(Exception):
@@ -166,7 +169,8 @@ class Program:
         assert self.worker.stdout is not None
         line = self.worker.stdout.readline()
         if not line:
-            raise Unavailable(f"{self.name} stopped with exit code {self.worker.wait()}")
+            kind = RuntimeError if self.name == OURS else Unavailable  # our own program is never missing
+            raise kind(f"{self.name} stopped with exit code {self.worker.wait()}")
         return json.loads(line)
 
 

@@ -103,6 +103,8 @@ def test_a_peer_that_is_missing_says_why() -> None:
     assert not running and reasons == {"peer not found (install it)"}
     with pytest.raises(Unavailable, match="peer stopped with exit code 0"):
         Program("peer", WORKER, "ends at once")
+    with pytest.raises(RuntimeError, match="Chainrule stopped"):  # is no row of a table
+        Program("Chainrule", WORKER, "ends at once")
 
 
 def test_memory_is_counted_in_megabytes() -> None:

@@ -97,7 +97,10 @@ def test_a_row_that_was_not_measured_says_so() -> None:
 def test_the_readme_has_rows_of_several_runs_each_with_its_machine() -> None:
     row = Row("a step", "1 ms", "peer 2 ms", "2.00")
     table = Table("T", "About.", ["a"], rows=[("1",)], headlines=[row], notes=["Note."])
-    pages = {name: page(name, table, machine) for name, machine in zip("abc", ("One.", "Two.", "One."), strict=True)}
+    pages = {
+        name: page(name, table, machine)
+        for name, machine in zip("abc", ("One.", "Two.", "One."), strict=True)
+    }
     assert headlines_of(pages["a"]) == [row] and machine_of(pages["b"]) == "Two."
     rows = markdown(HEADER, [row] * 3)
     assert readme_block(pages) == f"a, c: One.\n\nb: Two.\n\n{rows}"

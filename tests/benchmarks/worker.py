@@ -13,7 +13,6 @@ import time
 from benchmarks.harness import serve, serve_unavailable
 
 
-
 def spin() -> None:
     end = time.monotonic() + 0.5
     while time.monotonic() < end:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from chainrule.cli import main
+from chainrule.cli.render.progress import Progress
 from chainrule.data import Corpus, load
 from chainrule.errors import ChainruleError
 from chainrule.scaling import budget
@@ -146,6 +148,13 @@ def small_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_small_text_for_a_long_budget_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    turn = Progress.turn
+
+    def slowly(self: Progress, what: str) -> None:
+        turn(self, what)
+        time.sleep(0.2)  # however short the work is
+
+    monkeypatch.setattr(Progress, "turn", slowly)
     monkeypatch.setattr("chainrule.cli.render.progress.PATIENCE", 0.0)
     monkeypatch.setattr("chainrule.cli.render.progress.PLAIN", 0.01)
     main(["train", "gpt", "small.txt", "--budget", "2s", "--eval-windows", "4"])

@@ -25,7 +25,7 @@ def test_memory_is_kept_for_the_next_step_and_given_back_on_request() -> None:
 
 
 def test_scratch_of_many_sizes_is_requested_once() -> None:
-    """Each kernel finds the scratch it had before, although all their sizes together are more than is used at a time."""
+    """Each kernel finds the scratch it had before, although all sizes together are more than is used at a time."""
     result = python(
         """
 import resource, numpy as np, chainrule as cr
