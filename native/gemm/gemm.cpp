@@ -2,6 +2,7 @@
 #include "gemm/gemm.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/memory.hpp"
 #include "runtime/pool.hpp"
@@ -24,6 +25,12 @@ constexpr size_t PACK_PANELS = 4;          // panels of B packed by one thread a
 constexpr size_t FEW_ROWS = 4;             // up to here dot products are faster than tiles
 constexpr size_t SMALL_B = 1 << 19;        // floats, 2 MB: up to here packing costs more than it saves
 constexpr size_t LINE = 16;                // floats in a cache line
+
+#if CHAINRULE_X86
+std::atomic<bool> far_lines{__builtin_cpu_is("amd") != 0};
+#else
+std::atomic<bool> far_lines{false};
+#endif
 
 size_t blocks_of(size_t total, size_t size) {
     return (total + size - 1) / size;
@@ -56,7 +63,7 @@ struct Matmul {
     const size_t MR = kernels.MR, NR = kernels.NR;
     const bool paired = precision == Precision::bf16_pairs;
     const bool plain = precision == Precision::fp32;  // not rounded: a factor may be read where it lies
-    const bool wide = MR > LINE / 2;                  // a tile then takes most of a cache line from each row of Aᵀ and of B
+    const bool wide = MR > LINE / 2 && reads_far_lines();  // a tile takes most of a cache line from a row of Aᵀ and of B
     const bool in_rows = a_mk.col == 1, in_columns = !in_rows && a_mk.row == 1;
     const bool a_in_place = plain && (in_rows || (wide && in_columns && !share_cache_sets(a_mk.col)));
     const bool b_in_place = plain && wide && b_kn.col == 1 && N % NR == 0 && N * K <= SMALL_B &&
@@ -184,6 +191,14 @@ void multiply_few_rows(float* c_mn, size_t ldc, View a_mk, View b_kn, const floa
 }
 
 }  // namespace
+
+bool reads_far_lines() {
+    return far_lines.load(std::memory_order_relaxed);
+}
+
+void set_reads_far_lines(bool yes) {
+    far_lines.store(yes, std::memory_order_relaxed);
+}
 
 View spread_rows(float* to, View a_mk, size_t M, size_t K) {
     const size_t row = spread_row(K);

@@ -20,6 +20,12 @@ enum class Precision { fp32, bf16, fp16, bf16_pairs };
 void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bool accumulate, size_t M, size_t N,
           size_t K, Precision precision = Precision::fp32);
 
+// Whether a tile takes columns of A and rows of B from where they lie, each term of its sum from other lines, far apart.
+// Zen 4 multiplies on while such lines arrive. On Cascade Lake it took up to twice the time of packed ones: so it is
+// done on AMD's CPUs. The bits are the same.
+bool reads_far_lines();
+void set_reads_far_lines(bool yes);  // for tests
+
 // Rows a multiple of 4 KB apart lie in the same few sets of the L1 cache (8 lines each): the rows of a tile drive each
 // other out. So they are copied to rows an odd number of cache lines apart, on one thread: K floats each, `to` (M, K)
 // with room for spread_row(K) floats per row.

@@ -71,8 +71,14 @@ void check_gemm() {
                     check_case({M, N, K, layout[0], layout[1], precision, accumulate, !accumulate});
     check_case({5, 3, 0, 'N', 'N', Precision::fp32, false, true});  // no terms: the bias alone
     check_case({64, 48, 1100, 'T', 'N', Precision::fp32, true, true});
-    check_case({97, 96, 600, 'N', 'N', Precision::fp32, false, true});  // whole panels of B: AVX-512 reads them in place,
-    check_case({97, 96, 600, 'T', 'N', Precision::fp32, true, false});  // and columns of A
+    const bool usual = reads_far_lines();
+    for (bool far : {false, true}) {  // whole panels of B and columns of A, packed, and read in place by AVX-512
+        set_reads_far_lines(far);
+        check_case({97, 96, 600, 'N', 'N', Precision::fp32, false, true});
+        check_case({97, 96, 600, 'T', 'N', Precision::fp32, true, false});
+        check_case({29, 49, 515, 'T', 'T', Precision::fp32, true, false});
+    }
+    set_reads_far_lines(usual);
     check_column_sums();
 }
 
