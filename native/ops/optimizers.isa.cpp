@@ -16,17 +16,17 @@ INLINE Vec root(Vec x, float eps_inside, float eps_outside) {  // one of the two
     return sqrt(x + fill(eps_inside)) + fill(eps_outside);
 }
 
-void sgd(float* w_n, const float* g_n, float decay, float lr, size_t n) {
+void sgd(float* w_n, const float* g_n, float scale, float decay, float lr, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
-        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
+        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i) * fill(scale);
         store_next(w_n + i, w - decayed(w, g, decay) * fill(lr), n - i);  // [OP.1]
     }
 }
 
-void momentum(float* w_n, float* v_n, const float* g_n, float decay, float momentum, float inside, float outside,
-              bool nesterov, size_t n) {
+void momentum(float* w_n, float* v_n, const float* g_n, float scale, float decay, float momentum, float inside,
+              float outside, bool nesterov, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
-        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
+        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i) * fill(scale);
         const Vec move = decayed(w, g, decay) * fill(inside);
         const Vec v = load_next(v_n + i, n - i) * fill(momentum) + move;  // [OP.3] [OP.4]
         store_next(v_n + i, v, n - i);
@@ -35,20 +35,20 @@ void momentum(float* w_n, float* v_n, const float* g_n, float decay, float momen
     }
 }
 
-void rms(float* w_n, float* v_n, const float* g_n, float keep, float add, float eps_inside, float eps_outside, float lr,
-         size_t n) {
+void rms(float* w_n, float* v_n, const float* g_n, float scale, float keep, float add, float eps_inside,
+         float eps_outside, float lr, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
-        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
+        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i) * fill(scale);
         const Vec v = load_next(v_n + i, n - i) * fill(keep) + g * g * fill(add);  // [OP.6] [OP.10]
         store_next(v_n + i, v, n - i);
         store_next(w_n + i, w - g / root(v, eps_inside, eps_outside) * fill(lr), n - i);  // [OP.7] [OP.11]
     }
 }
 
-void adam(float* w_n, float* m_n, float* v_n, const float* g_n, float keep_m, float add_m, float keep_v, float add_v,
-          float bias, float eps_inside, float eps_outside, float lr, float shrink, size_t n) {
+void adam(float* w_n, float* m_n, float* v_n, const float* g_n, float scale, float keep_m, float add_m, float keep_v,
+          float add_v, float bias, float eps_inside, float eps_outside, float lr, float shrink, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
-        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
+        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i) * fill(scale);
         const Vec m = load_next(m_n + i, n - i) * fill(keep_m) + g * fill(add_m);      // [OP.12]
         const Vec v = load_next(v_n + i, n - i) * fill(keep_v) + g * g * fill(add_v);  // [OP.13]
         store_next(m_n + i, m, n - i);
@@ -63,10 +63,11 @@ INLINE Vec sign(Vec x) {  // 0 and NaN stay what they are
     return select(x > zero, one, select(x < zero, zero - one, x));
 }
 
-void lion(float* w_n, float* m_n, const float* g_n, float keep_move, float add_move, float keep_m, float add_m,
-          float lr, float shrink, size_t n) {
+void lion(float* w_n, float* m_n, const float* g_n, float scale, float keep_move, float add_move, float keep_m,
+          float add_m, float lr, float shrink, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
-        const Vec w = load_next(w_n + i, n - i), m = load_next(m_n + i, n - i), g = load_next(g_n + i, n - i);
+        const Vec w = load_next(w_n + i, n - i), m = load_next(m_n + i, n - i);
+        const Vec g = load_next(g_n + i, n - i) * fill(scale);
         // [OP.17] [OP.18]
         store_next(w_n + i, w * fill(shrink) - sign(m * fill(keep_move) + g * fill(add_move)) * fill(lr), n - i);
         store_next(m_n + i, m * fill(keep_m) + g * fill(add_m), n - i);

@@ -276,6 +276,7 @@ def doctor() -> None:
     same_everywhere(np.array([[r.grad_norm, r.update_norm] for r in reports[1]]))
     whole = trainer(alone=True, accumulate=world().size)
     steps(whole, 3)
+    whole.gradient.share.complete()
     alone = parameters(whole.model.parameters(), whole.gradient.optimizer, 1e-2)
     np.testing.assert_allclose([r.grad_norm for r in reports[1]], [r.grad_norm for r in alone], rtol=1e-3)
 

@@ -49,6 +49,7 @@ def test_a_whole_step_keeps_small_gradients_by_scaling(tmp_path: Path) -> None:
             run.trainer.step.scale.factor = factor
         before = run.model.parameters().data.copy()
         run.trainer.update(1e-2)
+        run.trainer.gradient.share.complete()
         assert (
             run.model.parameters().data.dtype == before.dtype == np.float32
         )  # master weights, float32 updates

@@ -384,8 +384,8 @@ def test_weights_that_the_update_itself_breaks_are_no_result_and_not_kept(save_e
     trainer, told, kept = trainer_of(max_steps=3, save_every=save_every, on_nan="skip"), Told(), []
     step = trainer.step.optimizer.step
 
-    def sick(lr: float | None = None) -> None:
-        step(lr)
+    def sick(lr: float | None = None, **options: float) -> None:
+        step(lr, **options)
         if trainer.steps == 2:
             next(iter(trainer.model.parameters().values())).array[0, 1] = math.inf
 

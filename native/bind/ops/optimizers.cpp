@@ -22,15 +22,15 @@ double sum_of_squares(ConstVector x) {
 }  // namespace
 
 void bind_optimizers(nb::module_& m) {
-    bind_elements(m, "sgd_step", optimizers, &Optimizers::sgd, "w", "g", "decay", "lr");
-    bind_elements(m, "momentum_step", optimizers, &Optimizers::momentum, "w", "v", "g", "decay", "momentum", "inside",
-                  "outside", "nesterov");
-    bind_elements(m, "rms_step", optimizers, &Optimizers::rms, "w", "v", "g", "keep", "add", "eps_inside",
-                  "eps_outside", "lr");
-    bind_elements(m, "adam_step", optimizers, &Optimizers::adam, "w", "m", "v", "g", "keep_m", "add_m", "keep_v",
-                  "add_v", "bias", "eps_inside", "eps_outside", "lr", "shrink");
-    bind_elements(m, "lion_step", optimizers, &Optimizers::lion, "w", "m", "g", "keep_move", "add_move", "keep_m",
-                  "add_m", "lr", "shrink");
+    bind_elements(m, "sgd_step", optimizers, &Optimizers::sgd, "w", "g", "scale", "decay", "lr");
+    bind_elements(m, "momentum_step", optimizers, &Optimizers::momentum, "w", "v", "g", "scale", "decay", "momentum",
+                  "inside", "outside", "nesterov");
+    bind_elements(m, "rms_step", optimizers, &Optimizers::rms, "w", "v", "g", "scale", "keep", "add",
+                  "eps_inside", "eps_outside", "lr");
+    bind_elements(m, "adam_step", optimizers, &Optimizers::adam, "w", "m", "v", "g", "scale", "keep_m", "add_m",
+                  "keep_v", "add_v", "bias", "eps_inside", "eps_outside", "lr", "shrink");
+    bind_elements(m, "lion_step", optimizers, &Optimizers::lion, "w", "m", "g", "scale", "keep_move", "add_move",
+                  "keep_m", "add_m", "lr", "shrink");
     bind_elements(m, "scale", optimizers, &Optimizers::scale, "x", "factor");
     def(m, "sum_of_squares", sum_of_squares, "x");
 }

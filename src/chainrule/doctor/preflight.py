@@ -31,7 +31,7 @@ from chainrule.machine import clock, memory, one_blas_thread, peak_memory
 from chainrule.models import Compiled, Model
 from chainrule.models.gradient import Gradient, backward
 from chainrule.models.microbatch import Batch, row_count, take
-from chainrule.optim import clip_global_norm
+from chainrule.optim import global_norm
 from chainrule.text import BPETokenizer, Tokenizer
 from chainrule.types import IGNORE
 
@@ -200,7 +200,7 @@ def measure(
         model.train()
         with random.seeded(config.seed):
             loss, _ = backward(model, batch, accumulate=config.accumulate, gradient=gradient)
-        clip_global_norm(block, config.clip)
+        global_norm(block)
         return loss, time.perf_counter() - began
 
     with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):

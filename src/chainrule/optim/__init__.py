@@ -7,7 +7,7 @@ stopping, learning-rate search.
 from chainrule import lazy
 from chainrule.optim.adagrad import AdaGrad, RMSprop
 from chainrule.optim.adam import Adam, AdamW
-from chainrule.optim.clip import clip_global_norm, clip_value, global_norm
+from chainrule.optim.clip import clip_factor, clip_global_norm, clip_value, global_norm
 from chainrule.optim.lion import Lion
 from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.schedules import (
@@ -26,7 +26,7 @@ from chainrule.optim.stopping import EarlyStopping
 
 __all__ = [
     "SGD", "AdaGrad", "Adam", "AdamW", "Choice", "EarlyStopping", "Lion", "Momentum", "Optimizer", "RMSprop",
-    "Schedule", "Sweep", "choose", "clip_global_norm", "clip_value", "constant", "cosine", "global_norm",
+    "Schedule", "Sweep", "choose", "clip_factor", "clip_global_norm", "clip_value", "constant", "cosine", "global_norm",
     "inverse_sqrt", "linear", "step_decay", "sweep", "transfer", "wsd"
 ]  # fmt: skip
 

@@ -16,6 +16,7 @@ class AdaGrad(Optimizer):
     """G ← G + g², w ← w - η g / (√G + ε); with `eps_inside` the root is √(G + ε)."""
 
     slots = ("G",)
+    has_kernel = True
 
     def __init__(
         self, params: Learned, lr: float = 0.01, *, eps: float = 1e-8, eps_inside: bool = False
@@ -34,7 +35,7 @@ class AdaGrad(Optimizer):
         (G,) = state
         keep, add = self.weights
         if self.kernels:
-            self.kernels.rms_step(w, G, g, keep, add, *split(self.eps, self.eps_inside), lr)
+            self.kernels.rms_step(w, G, g, self.scale, keep, add, *split(self.eps, self.eps_inside), lr)
             return
         temp = self.scratch(w)
         np.square(g, out=temp)

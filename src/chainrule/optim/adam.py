@@ -18,6 +18,7 @@ class Adam(Optimizer):
     """
 
     slots = ("m", "v")
+    has_kernel = True
     weight_decay = 0.0
 
     def __init__(
@@ -44,7 +45,8 @@ class Adam(Optimizer):
         rate = lr / (1 - beta1**self.steps)
         if self.kernels:
             eps = split(self.eps, self.eps_inside)
-            self.kernels.adam_step(w, m, v, g, beta1, 1 - beta1, beta2, 1 - beta2, bias, *eps, rate, shrink)
+            averages = (beta1, 1 - beta1, beta2, 1 - beta2)
+            self.kernels.adam_step(w, m, v, g, self.scale, *averages, bias, *eps, rate, shrink)
             return
         temp = self.scratch(w)
         m *= beta1

@@ -43,19 +43,27 @@ def clip_global_norm(params: Learned, limit: float) -> float:
     _check("clip_global_norm", limit)
     block = as_block("clip_global_norm", params, ())
     norm = global_norm(block)
-    shorten(block, norm, limit)
+    multiply(block, clip_factor(norm, limit))
     return norm
 
 
-def shorten(block: Block, norm: float, limit: float) -> None:
-    """Scale all gradients, whose global norm is `norm`, so that it is at most `limit`."""
-    if math.isfinite(norm) and norm > limit:
-        kernels = block.kernels()
-        for _, grads, *_ in block.pieces():
-            if kernels:
-                kernels.scale(grads, limit / norm)
-            else:
-                grads *= limit / norm  # [OP.20]
+@answering
+def clip_factor(norm: float, limit: float) -> float:
+    """By what gradients whose global norm is `norm` are multiplied, that it is at most `limit`: `scale` of a step."""
+    _check("clip_factor", limit)
+    return limit / norm if math.isfinite(norm) and norm > limit else 1.0  # [OP.20]
+
+
+def multiply(block: Block, factor: float) -> None:
+    """Multiply all trainable gradients."""
+    if factor == 1:
+        return
+    kernels = block.kernels()
+    for _, grads, *_ in block.pieces():
+        if kernels:
+            kernels.scale(grads, factor)
+        else:
+            grads *= factor
 
 
 @answering

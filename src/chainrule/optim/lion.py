@@ -16,6 +16,7 @@ class Lion(Optimizer):
     """
 
     slots = ("m",)
+    has_kernel = True
 
     def __init__(
         self, params: Learned, lr: float = 1e-4, betas: Betas = (0.9, 0.99), *, weight_decay: float = 0.0
@@ -31,7 +32,7 @@ class Lion(Optimizer):
         beta1, beta2 = self.betas
         shrink = 1 - lr * self.weight_decay if decays else 1.0
         if self.kernels:
-            self.kernels.lion_step(w, m, g, beta1, 1 - beta1, beta2, 1 - beta2, lr, shrink)
+            self.kernels.lion_step(w, m, g, self.scale, beta1, 1 - beta1, beta2, 1 - beta2, lr, shrink)
             return
         move = np.multiply(m, beta1, out=self.scratch(w))
         move += (1 - beta1) * g

@@ -31,8 +31,16 @@ class Optimizer(Answering):
     # update(w, g, state, lr, decays): change the values w in place by their gradients g; state holds the same chunk of
     # every slot.
     update: Callable[[Array, Array, tuple[Array, ...], float, bool], None]
+    # Whether `update` has a kernel, which it gives the gradients as they are and `self.scale`.
+    has_kernel: ClassVar[bool] = False
 
     weight_decay: float
+    scale = 1.0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "update" in vars(cls) and "has_kernel" not in vars(cls):
+            cls.has_kernel = False  # what it does with gradients is not known
 
     def __init__(self, params: Learned, lr: float) -> None:
         self.params = as_block(self._name, params, inspect.signature(type(self)).parameters)
@@ -41,15 +49,17 @@ class Optimizer(Answering):
         self._compiled = False  # asked once a step: a list of tensors must look at all of them
         self.arrays = self._new_arrays()
         self._scratch = np.empty(CHUNK, self.params.grad.dtype)
+        self._scaled = np.empty(0, self.params.grad.dtype)
 
     def _new_arrays(self) -> dict[str, Array]:
         grads = self.params.grad  # of what learns: there is no state for frozen parameters
         return {slot: native.zeros(grads.size, grads.dtype) for slot in self.slots}
 
-    def step(self, lr: float | None = None) -> None:
+    def step(self, lr: float | None = None, *, scale: float = 1.0) -> None:
         """Update every trainable parameter once, at the rate `lr` (of a schedule) or at `self.lr`.
 
-        A group with a rate of its own keeps its ratio to `self.lr`.
+        A group with a rate of its own keeps its ratio to `self.lr`. Each gradient counts `scale` times: to clip them in
+        this way (`clip_factor`) saves a pass over memory.
         """
         self._check_block()
         rate = self.lr if lr is None else self._rate(lr)
@@ -58,13 +68,25 @@ class Optimizer(Answering):
         for values, grads, span, decays, settings in self.params.pieces():
             with self._in_group(settings, rate) as own:
                 # The kernels split the work among threads themselves.
-                chunk = CHUNK if self.kernels is None else max(1, values.size)
+                whole = self.kernels is not None and self.has_kernel
+                chunk = max(1, values.size) if whole else CHUNK
+                self.scale = scale if whole else 1.0
                 for start in range(0, values.size, chunk):
                     stop = min(start + chunk, values.size)
                     there = slice(span.start + start, span.start + stop)
                     state = tuple(self.arrays[slot][there] for slot in self.slots)
-                    self.update(values[start:stop], grads[start:stop], state, own, decays)
+                    gradient = grads[start:stop] if whole else self._times(scale, grads[start:stop])
+                    self.update(values[start:stop], gradient, state, own, decays)
+        self.scale = 1.0
         self.params.changed()
+
+    def _times(self, scale: float, gradient: Array) -> Array:
+        """A chunk of gradients, so many times."""
+        if scale == 1:
+            return gradient
+        if self._scaled.size < gradient.size:
+            self._scaled = np.empty(CHUNK, gradient.dtype)
+        return np.multiply(gradient, scale, out=self._scaled[: gradient.size])
 
     def rehearse(self, lr: float | None = None) -> Iterator[tuple[int, Array]]:
         """The next step without taking it: where each chunk of the state begins, and by how much its values would move.

@@ -153,6 +153,7 @@ def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int
     weights = {name: param.array.copy() for name, param in params.items()}
     with capture(*calls(*ACTIVATIONS, STREAM)) as seen, capture(*calls(*OUTPUTS)) as outputs:
         loss, size = trainer.update(lr)
+    trainer.gradient.share.complete()
     gradients = {
         name: np.zeros_like(p.array) if p.grad is None else p.grad.copy() for name, p in params.items()
     }

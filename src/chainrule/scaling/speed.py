@@ -11,7 +11,7 @@ from chainrule.errors import ConfigError
 from chainrule.machine import check_memory, keep_freed_memory, one_blas_thread
 from chainrule.models import Compiled, LanguageModel, Model
 from chainrule.models.microbatch import Batch as Microbatch
-from chainrule.optim import AdamW, clip_global_norm
+from chainrule.optim import AdamW, clip_factor, global_norm
 from chainrule.random import generator, seeded
 from chainrule.trace.count import Batch
 
@@ -54,6 +54,5 @@ def _timed(compiled: Compiled, optimizer: AdamW, ids: Array) -> float:
     began = time.perf_counter()
     optimizer.zero_grad()
     compiled.backward(Microbatch(ids[:, :-1], ids[:, 1:]))
-    clip_global_norm(optimizer.params, 1.0)
-    optimizer.step()
+    optimizer.step(scale=clip_factor(global_norm(optimizer.params), 1.0))
     return time.perf_counter() - began

@@ -19,8 +19,8 @@ from chainrule.errors import ConfigError
 from chainrule.models import Compiled, Model
 from chainrule.models.gradient import backward, batch_count
 from chainrule.models.microbatch import Batch, State, row_count, rows_of, take
-from chainrule.optim import AdamW, clip_global_norm
-from chainrule.optim.clip import shorten, squared_norm
+from chainrule.optim import AdamW, global_norm
+from chainrule.optim.clip import multiply, squared_norm
 from chainrule.optim.sharding import Shard, ShardedAdamW
 from chainrule.train.config import TrainConfig
 
@@ -33,6 +33,7 @@ class Share:
     def __init__(self, model: Model, *, compiled: bool = True) -> None:
         self.model, self.parameters = model, model.parameters()
         self.compiled = Compiled(model) if compiled else None
+        self.scale = 1.0  # how many times the gradient in the block has counted in the step
 
     @classmethod
     def of(cls, model: Model, config: TrainConfig) -> Share:
@@ -46,17 +47,28 @@ class Share:
         """AdamW of what this process updates."""
         return AdamW(self.parameters, config.lr, (0.9, config.beta2), weight_decay=config.weight_decay)
 
+    def zero_grad(self) -> None:
+        self.parameters.zero_grad()
+        self.scale = 1.0
+
     def backward(self, batch: Batch, accumulate: int | None, factor: float) -> tuple[float, State | None]:
         """Fill the gradient block, which is zero; the loss of the batch, and the state after it."""
         gradient = None if self.compiled is None else self.compiled.gradient
         return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=gradient)
 
-    def clip(self, limit: float) -> float:
-        """Clip the gradient of the batch; its norm before."""
-        return clip_global_norm(self.parameters, limit)
+    def norm(self) -> float:
+        """The norm of the gradient of the batch."""
+        return global_norm(self.parameters)
+
+    def update(self, optimizer: AdamW, lr: float, scale: float) -> None:
+        """One step by `scale` times this gradient."""
+        optimizer.step(lr, scale=scale)
+        self.scale = scale
 
     def complete(self) -> None:
-        """Bring the whole gradient of the last step into the block, for those who look at it."""
+        """Bring the gradient of the last step into the block, whole and as it counted, for those who look at it."""
+        multiply(self.parameters, self.scale)
+        self.scale = 1.0
 
     def rest(self) -> None:
         """Free the memory of the compiled step."""
@@ -162,16 +174,15 @@ class RankShare(Share):
         else:
             self.exchange.advance()
 
-    def clip(self, limit: float) -> float:
+    def norm(self) -> float:
         squares = np.array([squared_norm(self.shard)])  # of this rank's shards
         self.world.sum(squares)
-        norm = math.sqrt(squares[0]) if squares[0] >= 0 else math.nan
-        shorten(self.shard if self.sharded else self.parameters, norm, limit)
-        return norm
+        return math.sqrt(squares[0]) if squares[0] >= 0 else math.nan
 
     def complete(self) -> None:
         if self.sharded:
             self.shard.gather(self.parameters.grad)
+        super().complete()
 
 
 def check_alone(command: str, ranks: int, why: str) -> None:

@@ -24,6 +24,7 @@ from chainrule.errors import ConfigError, kind_of
 from chainrule.models import Model
 from chainrule.models.gradient import batch_count
 from chainrule.models.microbatch import Batch, State, row_count
+from chainrule.optim import clip_factor
 from chainrule.tasks.objectives import check_objective
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
@@ -118,8 +119,7 @@ class GradientStep(Step):
         self.rate = lr
         inputs, targets = self.batches.batch(number)
         check_objective(self.model, inputs)
-        parameters = self.share.parameters
-        parameters.zero_grad()
+        self.share.zero_grad()
         self.model.train()
         buffers = [(buffer, buffer.copy()) for _, buffer in self.model.named_buffers()]
         factor = self.scale.factor
@@ -131,16 +131,14 @@ class GradientStep(Step):
             batch = Batch(inputs, targets, self._state(number, row_count(inputs)))
             loss, state = self.share.backward(batch, self.config.accumulate, factor)
             loss += self.pull.backward(factor) if self.pull else 0.0
-        norm = self.share.clip(self.config.clip * factor) / factor
+        norm = self.share.norm() / factor
         finite = math.isfinite(loss + norm)
         if not finite:  # a running mean has taken it in already
             for buffer, before in buffers:
                 buffer[...] = before
         self.scale.update(finite)
         if finite:
-            if factor != 1:
-                parameters.grad *= 1 / factor  # exact: a power of two
-            self.optimizer.step(lr)
+            self.share.update(self.optimizer, lr, clip_factor(norm, self.config.clip) / factor)
             self.state = state
             self.skips = Skips()
             if self.average:

@@ -13,6 +13,7 @@ from chainrule import native
 from chainrule.autograd import Param, Parameters
 from chainrule.optim import SGD, AdaGrad, Adam, AdamW, Lion, Momentum, Optimizer, RMSprop
 from chainrule.optim.clip import clip_global_norm, global_norm
+from chainrule.optim.optimizer import CHUNK
 
 extension = native.kernels()
 
@@ -33,15 +34,23 @@ ALL: dict[str, Callable[[Parameters], Optimizer]] = {
 }
 
 
-def steps(make: Callable[[Parameters], Optimizer], n: int, count: int = 3) -> list[bytes]:
-    """The values and the state after a few steps on n numbers that decay and n that do not."""
+def steps(
+    make: Callable[[Parameters], Optimizer], n: int, *, scale: float = 1.0, before: float = 1.0
+) -> list[bytes]:
+    """The values and the state after three steps on n numbers that decay and n that do not.
+
+    Each gradient counts `scale` times, or is multiplied `before`.
+    """
     rng = np.random.default_rng(n)
     params = Parameters([(name, Param(rng.normal(size=n), decay=name == "a")) for name in "ab"])
     optimizer = make(params)
-    for _ in range(count):
+    for _ in range(3):
         params.grad[...] = rng.normal(size=params.grad.shape)
         params.grad[:: n // 7 + 1] = 0
-        optimizer.step()
+        params.grad *= before
+        given = params.grad.tobytes()
+        optimizer.step(scale=scale)
+        assert params.grad.tobytes() == given
     return [params.data.tobytes(), *(a.tobytes() for a in optimizer.arrays.values())]
 
 
@@ -53,6 +62,15 @@ def test_the_bits_of_numpy(name: str, isa: str) -> None:
         with cr.backend("reference"):
             want = steps(ALL[name], n)
         assert steps(ALL[name], n) == want, n
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize("name", ALL)
+def test_a_scale_gives_the_bits_of_gradients_multiplied_before(name: str, backend: str) -> None:
+    with cr.backend(backend):
+        for n in (65, 70_000):
+            want = steps(ALL[name], n, before=0.3)
+            assert steps(ALL[name], n, scale=0.3) == want != steps(ALL[name], n), n
 
 
 @pytest.mark.parametrize("name", ["momentum", "adamw", "lion"])
@@ -68,7 +86,7 @@ def test_the_same_bits_for_any_number_of_threads(name: str) -> None:
 def test_any_length(n: int) -> None:
     """Blocks are whole vectors, single calls need not be; what lies beyond is left alone."""
     w, g = np.arange(40, dtype=np.float32), np.ones(40, np.float32)
-    extension.sgd_step(w[:n], g[:n], 0.0, 1.0)
+    extension.sgd_step(w[:n], g[:n], 1.0, 0.0, 1.0)
     np.testing.assert_array_equal(w, np.arange(40) - (np.arange(40) < n))
 
 
@@ -88,7 +106,20 @@ def test_a_subclass_that_overrides_update_is_heard() -> None:
             super().update(w, g, state, lr / 2, decays)
             w += np.multiply(w, 0.0, out=self.scratch(w))
 
-    assert steps(lambda p: Halved(p, 0.2), 70_000) == steps(lambda p: Adam(p, 0.1), 70_000)
+    for scale in (1.0, 0.3):
+        want = steps(lambda p: Adam(p, 0.1), 70_000, scale=scale)
+        assert steps(lambda p: Halved(p, 0.2), 70_000, scale=scale) == want
+
+
+@pytest.mark.parametrize("kind", [Optimizer, Adam])
+def test_an_update_without_kernels_gets_gradients_as_they_count(kind: type[Optimizer]) -> None:
+    class Plain(kind):
+        def update(self, w, g, state, lr, decays):
+            assert g.size <= CHUNK
+            w -= lr * g
+
+    want = steps(lambda p: SGD(p, 0.1), 70_000, scale=0.3)
+    assert steps(lambda p: Plain(p, 0.1), 70_000, scale=0.3)[0] == want[0]
 
 
 @pytest.mark.parametrize("n", [0, 1, 65, 100_003])
@@ -133,8 +164,8 @@ def test_zero_grad() -> None:
 def test_the_extension_refuses_what_does_not_fit() -> None:
     w = np.zeros(8, np.float32)
     with pytest.raises(ValueError, match="g has 7 elements, expected 8"):
-        extension.sgd_step(w, w[:7], 0.0, 1.0)
+        extension.sgd_step(w, w[:7], 1.0, 0.0, 1.0)
     with pytest.raises(TypeError):
-        extension.sgd_step(w.astype(np.float64), w, 0.0, 1.0)
+        extension.sgd_step(w.astype(np.float64), w, 1.0, 0.0, 1.0)
     with pytest.raises(TypeError):
-        extension.sgd_step(w[::2], w[::2], 0.0, 1.0)
+        extension.sgd_step(w[::2], w[::2], 1.0, 0.0, 1.0)
