@@ -61,7 +61,7 @@ INLINE void multiply(Tile<ROWS, VECS>& tile, const float* a, size_t a_row, size_
     const float* group[GROUPS];
 #pragma GCC unroll 8
     for (size_t i = 0; i < GROUPS; ++i) group[i] = kept(a + i * GROUP * a_row);
-    const auto step = [&] {
+    const auto step = [&]() __attribute__((always_inline)) {
         Vec row[VECS];
 #pragma GCC unroll 4
         for (size_t v = 0; v < VECS; ++v) row[v] = load(b + v * LANES);

@@ -14,9 +14,9 @@ namespace chainrule {
 
 // A caching allocator. A training step requests the same sizes in the same order as the step before, so nearly every
 // request finds a free block of its size. A block up to an eighth too large is used too; more would waste memory. In that of
-// recordings a block may be twice too large: what one of them needs, others of smaller shapes find there. And what is
-// needed briefly, for one call, takes any block that is large enough: were the sizes of all kernels kept, they would be
-// more than is ever used at a time, and driven out and requested anew in each step.
+// recordings a block may be twice as large: what one of them needs, others of smaller shapes find there. And what is
+// needed briefly, for one call, comes in powers of two, from a block up to four times as large: were the sizes of all
+// kernels kept, they would be more than is ever used at a time, and driven out and requested anew in each step.
 class Allocator {
 public:
     // One that `keeps` returns nothing to the system until it is destroyed: a recording knows its addresses.
@@ -28,11 +28,12 @@ public:
 #if defined(__SANITIZE_ADDRESS__)  // exactly the requested size, so that every access beyond it is found
         if (!keeps_) return std::malloc(bytes ? bytes : 1);
 #endif
-        const size_t size = round_up(std::max<size_t>(bytes, 1));
+        const size_t size = briefly ? power_of_two(bytes) : round_up(std::max<size_t>(bytes, 1));
         std::lock_guard<std::mutex> lock(mutex_);
         auto found = free_.lower_bound(size);
         void* memory;
-        if (found != free_.end() && (briefly || found->first <= size + (keeps_ ? size : size / 8))) {
+        const size_t largest = briefly ? 4 * size : keeps_ ? 2 * size : size + size / 8;
+        if (found != free_.end() && found->first <= largest) {
             memory = found->second.memory;
             free_bytes_ -= found->first;
             free_.erase(found);
@@ -102,6 +103,12 @@ private:
     static size_t round_up(size_t bytes) {
         const size_t step = bytes >= HUGE_PAGE ? HUGE_PAGE / 16 : bytes >= 8192 ? 4096 : LINE;
         return (bytes + step - 1) / step * step;
+    }
+
+    static size_t power_of_two(size_t bytes) {
+        size_t size = LINE;
+        while (size < bytes) size *= 2;
+        return size;
     }
 
     void drop(Free::iterator block) {
