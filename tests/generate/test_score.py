@@ -26,6 +26,20 @@ def test_a_score_is_what_a_session_says_token_by_token(name: str, n: int) -> Non
     np.testing.assert_allclose(score(model, ids), want, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("n", [2, 7, 30])
+@pytest.mark.parametrize("name", ["gpt", "lstm"])
+def test_a_score_by_the_weights_that_write(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chainrule.generate.score.LOGITS", 4)
+    model = model_of(name)
+    ids = np.random.default_rng(n).integers(V, size=n)
+    texts = session(model, "int4")
+    told = [texts.read([[int(token)]])[0] for token in ids[:-1]]
+    want = [ops.log_softmax(row)[token] for row, token in zip(told, ids[1:], strict=True)]
+    found = score(model, ids, weights="int4")
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-5)
+    assert np.abs(found - score(model, ids)).max() > 1e-4
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_the_log_probabilities_of_what_was_written_are_its_score(name: str) -> None:
     model = model_of(name)

@@ -8,8 +8,9 @@ half is read again and continues. So the numbers are the same as in generation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,21 +18,26 @@ import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.errors import ChainruleError, ConfigError
+from chainrule.generate.engine import Decoder
 from chainrule.generate.sample import Model, encoded
 from chainrule.generate.sampling import check_prompt
-from chainrule.generate.session import vocab_size
+from chainrule.generate.session import check_fp32, vocab_size
 from chainrule.models import LanguageModel, NGram
 from chainrule.models.window.model import contexts
 from chainrule.text import Tokenizer
 from chainrule.text.unicode.utf8 import to_utf8
+from chainrule.trace import NotStreamable
 from chainrule.types import Ids
 
 LogProbs = npt.NDArray[np.float64]
 By = Literal["total", "token", "byte"]
+LOGITS = 256
 
 
-def score(model: Model, ids: npt.ArrayLike) -> LogProbs:
+def score(model: Model, ids: npt.ArrayLike, *, weights: str = "", cache: str = "fp32") -> LogProbs:
     """ids (n,) -> ln P of each token but the first, given those before it (n - 1,)
+
+    By a forward pass; with `weights` by the decoder that generates, in these formats.
 
     >>> import chainrule as cr
     >>> model = cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4)
@@ -46,9 +52,32 @@ def score(model: Model, ids: npt.ArrayLike) -> LogProbs:
         seen = contexts(tokens[None, :-1], model.order - 1, model.ends.start)[0]  # (n - 1, order - 1)
         with np.errstate(divide="ignore"):
             return np.log(model.probability(seen, tokens[1:])).astype(np.float64)
+    logs = reader(model, weights, cache)
     parts = [(0, n, 0)] if model.any_length else windows(n, model.context)
-    found = [passed(model, tokens[start:end])[new:] for start, end, new in parts]
-    return np.concatenate(found).astype(np.float64)
+    return np.concatenate([logs(tokens[start:end])[new:] for start, end, new in parts]).astype(np.float64)
+
+
+def reader(model: LanguageModel, weights: str, cache: str) -> Callable[[Ids], npt.NDArray[Any]]:
+    """What gives ids (n,) -> ln P of ids[1:] (n - 1,)"""
+    try:
+        decoder = Decoder(model, weights, cache=cache) if weights else None
+    except NotStreamable:
+        check_fp32(model, weights, cache)
+        decoder = None
+    return partial(passed, model) if decoder is None else partial(decoded, decoder)
+
+
+def decoded(decoder: Decoder, ids: Ids) -> npt.NDArray[Any]:
+    """ids (n,) through an empty cache -> ln P of ids[1:] (n - 1,); of so many at a time there are logits"""
+    decoder.reset()
+    found = []
+    for start in range(0, len(ids) - 1, LOGITS):
+        some = ids[start : min(start + LOGITS, len(ids) - 1)]
+        logits = decoder.prefill(some, [0], every=True)  # (n, V)
+        found.append(
+            -ops.cross_entropy(logits, targets=ids[start + 1 : start + 1 + len(some)], reduction="none")
+        )
+    return np.concatenate(found)
 
 
 def passed(model: LanguageModel, ids: Ids) -> npt.NDArray[np.floating[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from chainrule.generate import Beam, Request, Sampling, beam_search, run, score, session
@@ -68,8 +68,13 @@ class WritingTask(Task):
         )
         each = (prompt for prompt in prompts for _ in range(options.num_samples))
         for prompt, request in zip(each, requests, strict=True):
-            before = [None, *score(model, request.prompt).tolist()] if options.logprobs else None
+            before = [None, *cls._scored(model, request.prompt, options)] if options.logprobs else None
             yield drawn(tokenizer, prompt, request, before)
+
+    @staticmethod
+    def _scored(model: LanguageModel, ids: Sequence[int], options: AnswerOptions) -> list[float]:
+        """ln P of each token but the first, by the weights that write."""
+        return score(model, ids, weights=options.weights, cache=options.cache).tolist()
 
     @classmethod
     def stream(
@@ -91,5 +96,7 @@ class WritingTask(Task):
             for found in beam_search(model, begun, beam, weights=options.weights, cache=options.cache):
                 stream = StopText(tokenizer, after=ids, special=options.show_special, typed=begun.typed)
                 text = "".join([*map(stream.push, found.tokens), stream.close()])
-                after = score(model, [*ids, *found.tokens])[len(ids) - 1 :].tolist()
-                yield searched(tokenizer, prompt, text, found, after if options.logprobs else None)
+                after = None
+                if options.logprobs:
+                    after = cls._scored(model, [*ids, *found.tokens], options)[len(ids) - 1 :]
+                yield searched(tokenizer, prompt, text, found, after)

@@ -87,7 +87,7 @@ class Command:
             refuse(
                 "sample", self.columns, "without prompts_file (must be with a table of prompts, or left out)"
             )
-        loaded = open_model(self.run_folder, to_decode=not self.logprobs)  # which needs a forward pass
+        loaded = open_model(self.run_folder, to_decode=True)
         model, tokenizer, _ = loaded
         used(self.run_folder)
         task = task_of_run(loaded)
