@@ -26,8 +26,8 @@ def main() -> None:
         parameters.zero_grad()
         with cr.random.step(number):
             model.loss(*batches.batch(number)).backward()
-        cr.optim.clip_global_norm(parameters, 1.0)
-        optimizer.step()
+        norm = cr.optim.global_norm(parameters)
+        optimizer.step(scale=cr.optim.clip_factor(norm, 1.0))
 
     serve_steps(step, imported)
 

@@ -38,8 +38,8 @@ def worker(
         parameters.zero_grad()
         with cr.precision(args.dtype):
             compiled.backward(batch)  # as the trainer does
-        cr.optim.clip_global_norm(parameters, 1.0)
-        optimizer.step()
+        norm = cr.optim.global_norm(parameters)
+        optimizer.step(scale=cr.optim.clip_factor(norm, 1.0))
 
     serve_steps(step, args.config, imported)
 

@@ -21,6 +21,7 @@ from chainrule.errors import ChainruleError, ConfigError
 from chainrule.models import IGNORE, Compiled, Model, make
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, cut, join
+from chainrule.optim import global_norm
 from chainrule.optim.schedules import cosine
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.progress import progress_of, restore
@@ -376,6 +377,21 @@ def test_a_run_that_is_resumed_has_not_forgotten_what_it_skipped(tmp_path: Path)
     restore(second, second.model, saved, tmp_path)
     with pytest.raises(ChainruleError, match=r"at step 24 .*after 20 such steps in a row"):
         second.run(Told())
+
+
+def test_the_doctor_is_shown_the_gradient_as_it_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clipping is done by the optimizer, so the block holds the gradient before it."""
+    trainer, told, seen = trainer_of(max_steps=4, eval_every=1, clip=1e-3), Told(), []
+
+    def weights(parameters: Any, optimizer: Any) -> list[Any]:
+        seen.append(global_norm(parameters))
+        return []
+
+    monkeypatch.setattr(trainer.monitor, "weights", weights)
+    trainer.run(told)
+    np.testing.assert_allclose(seen, 1e-3, rtol=1e-4)
+    trainer.gradient.share.complete()  # once more changes nothing
+    assert global_norm(trainer.model.parameters()) == seen[-1]
 
 
 @pytest.mark.parametrize("save_every", [1, 100])

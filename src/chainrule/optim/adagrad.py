@@ -16,7 +16,6 @@ class AdaGrad(Optimizer):
     """G ← G + g², w ← w - η g / (√G + ε); with `eps_inside` the root is √(G + ε)."""
 
     slots = ("G",)
-    has_kernel = True
 
     def __init__(
         self, params: Learned, lr: float = 0.01, *, eps: float = 1e-8, eps_inside: bool = False
@@ -31,13 +30,15 @@ class AdaGrad(Optimizer):
         """What of the old sum is kept, and what of the new square is added."""
         return 1.0, 1.0
 
-    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+    def update(
+        self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool, scale: float = 1.0
+    ) -> None:
         (G,) = state
         keep, add = self.weights
         if self.kernels:
-            self.kernels.rms_step(w, G, g, self.scale, keep, add, *split(self.eps, self.eps_inside), lr)
+            self.kernels.rms_step(w, G, g, scale, keep, add, *split(self.eps, self.eps_inside), lr)
             return
-        temp = self.scratch(w)
+        g, temp = self.scaled(g, scale), self.scratch(w)
         np.square(g, out=temp)
         temp *= add
         G *= keep

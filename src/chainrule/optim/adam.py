@@ -18,7 +18,6 @@ class Adam(Optimizer):
     """
 
     slots = ("m", "v")
-    has_kernel = True
     weight_decay = 0.0
 
     def __init__(
@@ -37,7 +36,9 @@ class Adam(Optimizer):
         self.eps = eps
         self.eps_inside = eps_inside
 
-    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+    def update(
+        self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool, scale: float = 1.0
+    ) -> None:
         m, v = state
         beta1, beta2 = self.betas
         shrink = 1 - lr * self.weight_decay if decays else 1.0
@@ -46,9 +47,9 @@ class Adam(Optimizer):
         if self.kernels:
             eps = split(self.eps, self.eps_inside)
             averages = (beta1, 1 - beta1, beta2, 1 - beta2)
-            self.kernels.adam_step(w, m, v, g, self.scale, *averages, bias, *eps, rate, shrink)
+            self.kernels.adam_step(w, m, v, g, scale, *averages, bias, *eps, rate, shrink)
             return
-        temp = self.scratch(w)
+        g, temp = self.scaled(g, scale), self.scratch(w)
         m *= beta1
         m += np.multiply(g, 1 - beta1, out=temp)  # [OP.12]
         np.square(g, out=temp)

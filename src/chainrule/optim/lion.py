@@ -16,7 +16,6 @@ class Lion(Optimizer):
     """
 
     slots = ("m",)
-    has_kernel = True
 
     def __init__(
         self, params: Learned, lr: float = 1e-4, betas: Betas = (0.9, 0.99), *, weight_decay: float = 0.0
@@ -27,13 +26,16 @@ class Lion(Optimizer):
         self.betas = betas
         self.weight_decay = weight_decay
 
-    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+    def update(
+        self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool, scale: float = 1.0
+    ) -> None:
         (m,) = state
         beta1, beta2 = self.betas
         shrink = 1 - lr * self.weight_decay if decays else 1.0
         if self.kernels:
-            self.kernels.lion_step(w, m, g, self.scale, beta1, 1 - beta1, beta2, 1 - beta2, lr, shrink)
+            self.kernels.lion_step(w, m, g, scale, beta1, 1 - beta1, beta2, 1 - beta2, lr, shrink)
             return
+        g = self.scaled(g, scale)
         move = np.multiply(m, beta1, out=self.scratch(w))
         move += (1 - beta1) * g
         np.sign(move, out=move)

@@ -6,6 +6,8 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,27 +31,20 @@ class Optimizer(Answering):
 
     slots: ClassVar[tuple[str, ...]] = ()
     # update(w, g, state, lr, decays): change the values w in place by their gradients g; state holds the same chunk of
-    # every slot.
-    update: Callable[[Array, Array, tuple[Array, ...], float, bool], None]
-    # Whether `update` has a kernel, which it gives the gradients as they are and `self.scale`.
-    has_kernel: ClassVar[bool] = False
+    # every slot. One with a parameter `scale` multiplies the gradients by it, as the kernels do while they read them;
+    # any other gets them multiplied.
+    update: Callable[..., None]
 
     weight_decay: float
-    scale = 1.0
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "update" in vars(cls) and "has_kernel" not in vars(cls):
-            cls.has_kernel = False  # what it does with gradients is not known
 
     def __init__(self, params: Learned, lr: float) -> None:
         self.params = as_block(self._name, params, inspect.signature(type(self)).parameters)
-        self.lr = self._rate(lr)
+        self.lr = self._factor("lr", lr)
         self.steps = 0
         self._compiled = False  # asked once a step: a list of tensors must look at all of them
         self.arrays = self._new_arrays()
         self._scratch = np.empty(CHUNK, self.params.grad.dtype)
-        self._scaled = np.empty(0, self.params.grad.dtype)
+        self._product = np.empty(0, self.params.grad.dtype)
 
     def _new_arrays(self) -> dict[str, Array]:
         grads = self.params.grad  # of what learns: there is no state for frozen parameters
@@ -62,31 +57,31 @@ class Optimizer(Answering):
         this way (`clip_factor`) saves a pass over memory.
         """
         self._check_block()
-        rate = self.lr if lr is None else self._rate(lr)
+        rate = self.lr if lr is None else self._factor("lr", lr)
+        scale = self._factor("scale", scale)
         self.steps += 1
         self._compiled = self.params.kernels() is not None
+        scales = _takes_scale(getattr(self.update, "__func__", self.update))
+        options = {"scale": scale} if scales else {}
         for values, grads, span, decays, settings in self.params.pieces():
+            # The kernels split the work among threads themselves.
+            chunk = max(1, values.size) if self.kernels is not None and scales else CHUNK
             with self._in_group(settings, rate) as own:
-                # The kernels split the work among threads themselves.
-                whole = self.kernels is not None and self.has_kernel
-                chunk = max(1, values.size) if whole else CHUNK
-                self.scale = scale if whole else 1.0
                 for start in range(0, values.size, chunk):
                     stop = min(start + chunk, values.size)
                     there = slice(span.start + start, span.start + stop)
                     state = tuple(self.arrays[slot][there] for slot in self.slots)
-                    gradient = grads[start:stop] if whole else self._times(scale, grads[start:stop])
-                    self.update(values[start:stop], gradient, state, own, decays)
-        self.scale = 1.0
+                    some = grads[start:stop] if scales else self.scaled(grads[start:stop], scale)
+                    self.update(values[start:stop], some, state, own, decays, **options)
         self.params.changed()
 
-    def _times(self, scale: float, gradient: Array) -> Array:
-        """A chunk of gradients, so many times."""
+    def scaled(self, gradients: Array, scale: float) -> Array:
+        """A chunk of gradients, `scale` times."""
         if scale == 1:
-            return gradient
-        if self._scaled.size < gradient.size:
-            self._scaled = np.empty(CHUNK, gradient.dtype)
-        return np.multiply(gradient, scale, out=self._scaled[: gradient.size])
+            return gradients
+        if self._product.size < gradients.size:
+            self._product = np.empty_like(gradients)
+        return np.multiply(gradients, scale, out=self._product[: gradients.size])
 
     def rehearse(self, lr: float | None = None) -> Iterator[tuple[int, Array]]:
         """The next step without taking it: where each chunk of the state begins, and by how much its values would move.
@@ -94,7 +89,7 @@ class Optimizer(Answering):
         Of values and state there is a copy of one chunk at a time.
         """
         self._check_block()
-        rate = self.lr if lr is None else self._rate(lr)
+        rate = self.lr if lr is None else self._factor("lr", lr)
         self._compiled = self.params.kernels() is not None
         for values, grads, span, decays, settings in self.params.pieces():
             for start in range(0, values.size, CHUNK):
@@ -189,9 +184,10 @@ class Optimizer(Answering):
     def _name(self) -> str:
         return type(self).__name__
 
-    def _rate(self, lr: float) -> float:
-        self.require(math.isfinite(lr) and lr >= 0, "lr", lr, "a finite number, at least 0")
-        return float(lr)
+    def _factor(self, setting: str, value: Any) -> float:
+        is_number = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.size == 1)
+        self.require(is_number and 0 <= value < math.inf, setting, value, "a finite number, at least 0")
+        return float(value)
 
     def _check_block(self) -> None:
         if name := self.params.moved():
@@ -212,6 +208,11 @@ class Optimizer(Answering):
         members = getattr(self.params, "members", ())  # of groups, which may have rates of their own
         rates = sorted({settings.get("lr", self.lr) for _, settings in members}) or [self.lr]
         return f"<{self._name} lr={' and '.join(f'{rate:g}' for rate in rates)}, {self.steps} steps done>"
+
+
+@lru_cache(maxsize=64)
+def _takes_scale(update: Callable[..., None]) -> bool:
+    return "scale" in inspect.signature(update).parameters
 
 
 answering_methods(Optimizer)

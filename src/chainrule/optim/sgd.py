@@ -15,18 +15,18 @@ class SGD(Optimizer):
     `weight_decay` adds the gradient λ w of the penalty λ|w|²/2 to matrices (not to biases and gains).
     """
 
-    has_kernel = True
-
     def __init__(self, params: Learned, lr: float, *, weight_decay: float = 0.0) -> None:
         super().__init__(params, lr)
         self.require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
         self.weight_decay = weight_decay
 
-    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+    def update(
+        self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool, scale: float = 1.0
+    ) -> None:
         if self.kernels:
-            self.kernels.sgd_step(w, g, self.scale, self.weight_decay if decays else 0.0, lr)
+            self.kernels.sgd_step(w, g, scale, self.weight_decay if decays else 0.0, lr)
             return
-        w -= np.multiply(self.penalized(w, g, decays), lr, out=self.scratch(w))  # [OP.1]
+        w -= np.multiply(self.penalized(w, self.scaled(g, scale), decays), lr, out=self.scratch(w))  # [OP.1]
 
     def penalized(self, w: Array, g: Array, decays: bool) -> Array:
         """The gradient plus that of the penalty."""
@@ -46,7 +46,6 @@ class Momentum(SGD):
     """
 
     slots = ("v",)
-    has_kernel = True
 
     def __init__(
         self,
@@ -64,16 +63,16 @@ class Momentum(SGD):
         self.lr_inside = lr_inside
         self.nesterov = nesterov
 
-    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+    def update(
+        self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool, scale: float = 1.0
+    ) -> None:
         (v,) = state
         inside, outside = (lr, 1.0) if self.lr_inside else (1.0, lr)  # [OP.3] [OP.4]
         if self.kernels:
             decay = self.weight_decay if decays else 0.0
-            self.kernels.momentum_step(
-                w, v, g, self.scale, decay, self.momentum, inside, outside, self.nesterov
-            )
+            self.kernels.momentum_step(w, v, g, scale, decay, self.momentum, inside, outside, self.nesterov)
             return
-        move = np.multiply(self.penalized(w, g, decays), inside, out=self.scratch(w))
+        move = np.multiply(self.penalized(w, self.scaled(g, scale), decays), inside, out=self.scratch(w))
         v *= self.momentum
         v += move
         if self.nesterov:

@@ -122,6 +122,35 @@ def test_an_update_without_kernels_gets_gradients_as_they_count(kind: type[Optim
     assert steps(lambda p: Plain(p, 0.1), 70_000, scale=0.3)[0] == want[0]
 
 
+def test_an_update_from_elsewhere_gets_gradients_as_they_count() -> None:
+    def descend(w, g, state, lr, decays):
+        w -= lr * g
+
+    class Mixin:
+        def update(self, w, g, state, lr, decays):
+            descend(w, g, state, lr, decays)
+
+    class Mixed(Mixin, SGD):
+        scale = 5.0  # a setting of its own
+
+    def patched(params: Parameters) -> Optimizer:
+        optimizer = SGD(params, 0.1)
+        optimizer.update = descend
+        return optimizer
+
+    want = steps(lambda p: SGD(p, 0.1), 65, scale=0.3)
+    assert steps(lambda p: Mixed(p, 0.1), 65, scale=0.3) == want
+    assert steps(patched, 65, scale=0.3) == want
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf, -1.0, "0.5", None])
+def test_a_scale_that_is_no_factor_is_refused(scale: object) -> None:
+    params = Parameters([("w", Param(np.ones(3)))])
+    with pytest.raises(cr.ChainruleError, match="scale"):
+        SGD(params, 0.1).step(scale=scale)
+    np.testing.assert_array_equal(params.data[:3], 1)
+
+
 @pytest.mark.parametrize("n", [0, 1, 65, 100_003])
 def test_global_norm(n: int) -> None:
     params = Parameters([("a", Param(np.zeros(n)))])
