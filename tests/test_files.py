@@ -35,6 +35,9 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "folder") as folder:
         (folder / "part").touch()
         raise KeyboardInterrupt
+    for make in (new_file, new_folder):
+        with pytest.raises(KeyboardInterrupt), make(tmp_path / "a" / "b" / "c"):  # type: ignore[operator]
+            raise KeyboardInterrupt
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["file"]
 
 

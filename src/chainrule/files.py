@@ -49,7 +49,7 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     """
     path = path.resolve()
     (check_file if replace else check_new_file)(path)
-    partial = _partial(path)
+    partial, new = _partial(path), _missing_parents(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _drop_leftovers(path)
@@ -63,6 +63,7 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):  # it was renamed, or never created
             partial.unlink()
+        _remove_empty(new)
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     The caller must flush the files in it.
     """
     check_new(path)
-    partial = _partial(path)
+    partial, new = _partial(path), _missing_parents(path)
     try:
         _drop_leftovers(path)
         partial.mkdir(parents=True)
@@ -86,6 +87,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise _cannot_write(path, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        _remove_empty(new)
 
 
 @contextmanager
@@ -194,6 +196,18 @@ def is_number(value: Any) -> bool:
 
 def _partial(path: Path) -> Path:
     return path.absolute().with_name(f".{path.absolute().name}.{os.getpid()}.partial")
+
+
+def _missing_parents(path: Path) -> list[Path]:
+    """The folders above a path that do not exist yet, the innermost first."""
+    return [folder for folder in path.absolute().parents if not folder.exists()]
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders that have stayed empty, from the innermost on."""
+    for folder in folders:
+        with suppress(OSError):  # it has something in it, or was never made
+            folder.rmdir()
 
 
 def is_partial(path: Path) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def test_a_score_is_what_a_session_says_token_by_token(name: str, n: int) -> Non
 @pytest.mark.parametrize("n", [2, 7, 30])
 @pytest.mark.parametrize("name", ["gpt", "lstm"])
 def test_a_score_by_the_weights_that_write(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chainrule.generate.score.LOGITS", 4)
+    monkeypatch.setattr(sys.modules["chainrule.generate.score"], "LOGITS", 4)  # the name is a function too
     model = model_of(name)
     ids = np.random.default_rng(n).integers(V, size=n)
     texts = session(model, "int4")

@@ -98,7 +98,8 @@ def check_family(start: Model, family: str) -> None:
         theirs = describe(start)["model_type"]
         heads = [name for name, known in ENCODERS.items() if fits_head(start, known.model) and name in TASKS]
         rule = f"they fit a model with a BERT inside: say train {' or '.join(heads)}" if heads else ""
-        rule = rule or f"must be one itself: say {TASKS[theirs].command.format(family=theirs)}"
+        wanted = "a model with a BERT inside" if family in ENCODERS else f"those of a {family}"
+        rule = rule or f"must be {wanted}; what they fit is {TASKS[theirs].command.format(family=theirs)}"
         raise ConfigError(f"train: a {family} cannot begin with the weights of a {theirs} ({rule})")
 
 

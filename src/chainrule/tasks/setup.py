@@ -124,7 +124,7 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any], *, given_up:
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
         if there != value and name not in free and not _context_alone(start, name, value):
-            said = f" is {value}, in the model to begin with {there} (must be the same)"
+            said = f" is {value}, in the model to begin with {there} (must be the same: leave it out)"
             raise ConfigError("train: ", Setting(name), said)
     if type(start) is not kind:
         return with_head(start, kind, **sizes)

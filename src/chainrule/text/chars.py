@@ -69,7 +69,8 @@ class CharTokenizer(Tokenizer):
             what = f"{text[position]!r} (U+{ord(text[position]):04X})"
             raise DataError(
                 f"encode: unknown character {what} at position {position} "
-                f"(must be one of the {len(self.characters)} characters of the text the tokenizer was trained on)"
+                f"(must be one of the {len(self.characters)} characters of the text the tokenizer was trained on; "
+                "a tokenizer of bytes, such as bpe, takes any)"
             )
         return ids
 

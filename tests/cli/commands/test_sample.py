@@ -182,7 +182,7 @@ def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys:
     many = ("--prompts-file", str(tmp_path / "sources.txt"))
     assert call(*many, "--temperature", "0").splitlines() == translate_texts(model, tokenizer, sources)
     assert call(*many) == call(*many, "--temperature", "0")  # the likeliest, unless drawing is asked for
-    assert call(*many, "--seed", "7") == call(*many, "--temperature", "0.8", "--seed", "7")
+    assert call(*many, "--seed", "7") == call(*many, "--temperature", "0")
     assert len({*call("--prompt", "abcd", "--num-samples", "9", "--temperature", "9").splitlines()[1::2]}) > 1
     best = [
         json.loads(line) for line in call(*many, "--beam", "3", "--num-samples", "2", "--json").splitlines()

@@ -32,7 +32,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-        assert address
+        assert address and "Runs will be in the new directory" in process.stdout.readline()
         try:
             answer = httpx.get(f"{address.group()}/health", timeout=60)  # it listens before it says so
             process.send_signal(signal.SIGINT)

@@ -28,8 +28,8 @@ from chainrule.validate import Check
 # The fields that are for every kind of model.
 ASKED = ("run_folder", "prompt", "prompts_file", "text_column", "header", "json")
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
-# The fields that ask for texts that are drawn.
-DRAWN = {"temperature", "top_k", "top_p", "min_p", "typical", "seed", "num_samples"}
+# The fields that ask a translator for texts that are drawn.
+DRAWN = {"temperature", "top_k", "top_p", "min_p", "typical", "num_samples"}
 Weights = Literal["stored", WeightFormat]
 
 

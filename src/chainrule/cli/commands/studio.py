@@ -49,7 +49,8 @@ class Command:
         address = f"http://{HOST}:{bound.getsockname()[1]}{path}"
 
         def ready() -> None:
-            print(f"Chainrule Studio  {address}\nCtrl-C ends it. Runs are in {folder}/", flush=True)
+            there = "are in" if folder.exists() else "will be in the new directory"
+            print(f"Chainrule Studio  {address}\nCtrl-C ends it. Runs {there} {folder}/", flush=True)
             if self.open:
                 Timer(0.1, webbrowser.open, (address,)).start()
 

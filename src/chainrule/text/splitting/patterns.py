@@ -111,7 +111,8 @@ def check_pattern(pattern: str | Sequence[str]) -> Pattern:
     if isinstance(pattern, dict) or not all(
         isinstance(expression, str) and expression for expression in pattern
     ):
-        raise ConfigError(f"pattern: got {pattern!r} (must be a name, or a list of regular expressions)")
+        said = "''" if pattern == ("",) else repr(pattern)
+        raise ConfigError(f"pattern: got {said} (must be a name, or a list of regular expressions)")
     steps = tuple(SPELLINGS.get(expression, expression) for expression in pattern)
     for expression in steps:
         expressions.spans(expression)

@@ -94,11 +94,20 @@ def test_weights_that_were_trained_are_not_taken_for_new_ones(capsys: pytest.Cap
         assert "forecast" in out and finding not in out and "problem: initial" not in out
 
 
-@pytest.mark.parametrize(("family", "data"), [("llama", "text.txt"), ("bert-classifier", "docstrings")])
+@pytest.mark.parametrize(
+    ("family", "data", "wanted"),
+    [
+        ("llama", "text.txt", "those of a llama"),
+        ("bert-classifier", "docstrings", "a model with a BERT inside"),
+    ],
+)
 @pytest.mark.usefixtures("gpt")
-def test_weights_of_another_family(family: str, data: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_of_another_family(
+    family: str, data: str, wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     err = refused("train", family, data, "--init", "gpt", capsys=capsys)
-    assert f"a {family} cannot begin with the weights of a gpt (must be one itself: say train gpt)" in err
+    rule = f"must be {wanted}; what they fit is train gpt"
+    assert f"a {family} cannot begin with the weights of a gpt ({rule})" in err
 
 
 def test_a_text_of_one_letter(capsys: pytest.CaptureFixture[str]) -> None:

@@ -241,7 +241,7 @@ def test_a_bert_is_pretrained_then_labels_texts(capsys: pytest.CaptureFixture[st
     err = refused(
         "train", "bert-classifier", "labels.tsv", "--init", "b", "--n-embd", "64", "--out", "d", capsys=capsys
     )
-    assert "--n-embd is 64, in the model to begin with 32 (must be the same)" in err
+    assert "--n-embd is 64, in the model to begin with 32 (must be the same: leave it out)" in err
     assert not Path("d").exists()
 
 
@@ -317,7 +317,7 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
     for name, value in load("flag")[0].state().items():
         np.testing.assert_allclose(value, first[name], atol=1e-6)
     err = refused(*again, "--n-head", "4", capsys=capsys)  # it would fit, and mean something else
-    assert "--n-head is 4, in the model to begin with 2 (must be the same)" in err
+    assert "--n-head is 4, in the model to begin with 2 (must be the same: leave it out)" in err
     whole = result("eval", "b", "a.txt", "--limit", "3", capsys=capsys)
     assert whole["bits_per_byte"] > 0
     Path("c.txt").write_text("quite another vocabulary! " * 20)

@@ -78,10 +78,11 @@ class Command(Reporting):
             "bytes_per_token": round(size / max(tokens, 1), 4),
             "seconds": round(time.perf_counter() - start, 3),
         }
-        said = (
-            f"{out}: {tokenizer.vocab_size:,} tokens, {result['bytes_per_token']:.2f} bytes of the text each"
-        )
-        self.report(result, lambda: f"{said} ({size / 1e6:.1f} MB, {result['seconds']:.1f} s)")
+        count, each = tokenizer.vocab_size, f"{result['bytes_per_token']:.2f} bytes of the text each"
+        fewer = f"; the text gives no more of the {self.vocab_size:,}" if count < self.vocab_size else ""
+        fewer = "" if self.kind == "char" else fewer
+        said = f"{out}: {count:,} tokens, {each} ({size / 1e6:.1f} MB, {result['seconds']:.1f} s){fewer}"
+        self.report(result, lambda: said)
 
     def _text(self, name: str) -> str:
         """The text of a file as it is; of a table that of its rows."""
@@ -110,7 +111,7 @@ class Command(Reporting):
             "word": cr.text.WordTokenizer,
             "plain-bpe": cr.text.TextbookBPETokenizer,
         }
-        pattern = {"pattern": self.pattern} if self.pattern else {}
+        pattern = {} if self.pattern is None else {"pattern": self.pattern}
         counted = {"workers": self.workers} if self.kind in COUNTED else {}
         options = {**special, **pattern, **counted}
         tokenizer: cr.text.Tokenizer = kinds[self.kind].train(texts, self.vocab_size, **options)
