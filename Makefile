@@ -105,14 +105,15 @@ mutants: $(VENV)/installed  ## Which mistakes would no test notice? Tries 60 in 
 	@$(BIN)/python -m tools.mutate ops optim generate train
 
 # The kernels compiled with checks of every access, on the inputs of their tests; the pool with checks for races.
-sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, the pool under ThreadSanitizer
+sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, and under ThreadSanitizer
 	@mkdir -p build
 	@$(CXX) -std=c++17 -O1 -g -fsanitize=thread -Inative native/tests/pool.cpp native/runtime/pool.cpp native/runtime/memory.cpp \
 	  -o build/pool-test -pthread && build/pool-test
+	$(call kernel_tests,sanitize-threads,-DCHAINRULE_SANITIZE=thread)
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery tests/text \
-	  -k 'not memory'  # limits on memory leave the sanitizer no room, and it has its own store
+	  tests/models/test_compiled.py -k 'not memory'  # limits on memory leave the sanitizer no room, and it has its own store
 
 reliability: $(VENV)/installed-data  ## Kill, damage, fuzz and misuse the program thousands of times (half an hour; QUICK=1: a minute)
 	@$(BIN)/python -m benchmarks.reliability $(if $(QUICK),--quick)

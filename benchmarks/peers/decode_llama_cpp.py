@@ -1,10 +1,10 @@
-"""The llama.cpp side of decode.py: a worker that runs llama-bench, llama.cpp's own benchmark, on the same shapes.
+"""The llama.cpp side of decode.py: a worker that runs llama.cpp's own benchmarks on the same shapes.
 
-llama-bench is looked for in the folder $CHAINRULE_LLAMA_CPP, in its bin/ and build/bin/, and on PATH. It comes with
-the packages of llama.cpp, or from source:
+llama-bench, and llama-batched-bench for several texts at once, are looked for in the folder $CHAINRULE_LLAMA_CPP, in
+its bin/ and build/bin/, and on PATH. They come with the packages of llama.cpp, or from source:
 
     cmake -S llama.cpp -B llama.cpp/build -DCMAKE_BUILD_TYPE=Release
-    cmake --build llama.cpp/build --target llama-bench -j
+    cmake --build llama.cpp/build --target llama-bench llama-batched-bench -j
     CHAINRULE_LLAMA_CPP=llama.cpp make bench ONLY=decode
 
 Every matrix has the format asked for, the table of tokens too: as many bits as in our decoder.
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import memory_mb, serve, serve_unavailable
-from benchmarks.peers.decode import MODELS, PREFILL, TOKENS, worker_arguments
+from benchmarks.peers.decode import EIGHT, MODELS, PREFILL, TEXTS, TOKENS, worker_arguments
 
 QUANTIZATION = {"fp32": "F32", "bf16": "BF16", "q8_0": "Q8_0", "q4_0": "Q4_0"}
 ARCHITECTURES = {"gpt2": "gpt2", "llama135": "llama"}
@@ -91,23 +91,30 @@ def write_gguf(model: str, weights: str, path: Path) -> None:
 
 
 class LlamaBench:
-    """Runs the program and watches its memory."""
+    """Runs the programs and watches their memory."""
 
-    def __init__(self, program: str, model: Path, threads: int) -> None:
-        self.command = [program, "-m", str(model), "-t", str(threads), "-o", "json"]
+    def __init__(self, single: str, batched: str | None, model: Path, threads: int) -> None:
+        self.single, self.batched = single, batched
+        self.settings = ["-m", str(model), "-t", str(threads)]
         self.peak_mb = 0.0
 
     def __call__(self, case: str, count: int) -> list[float]:
-        """Milliseconds: of a prompt, or of one token as the mean over TOKENS of them."""
+        """Milliseconds: of a prompt, or of one token of each text as the mean over TOKENS of them."""
         context = case.split()[-1]
-        work = (
-            ["-p", context, "-n", "0"] if case == PREFILL else ["-p", "0", "-n", str(TOKENS), "-d", context]
-        )
+        if case == EIGHT:
+            assert self.batched is not None
+            sizes = ["-npp", context, "-ntg", str(TOKENS), "-npl", str(TEXTS), "-c", "1024"]
+            runs = (self._run(self.batched, *sizes, "--output-format", "jsonl") for _ in range(count))
+            return [1e3 * json.loads(run.strip().splitlines()[-1])["t_tg"] / TOKENS for run in runs]
+        prompt = ["-p", context, "-n", "0"]
+        work = prompt if case == PREFILL else ["-p", "0", "-n", str(TOKENS), "-d", context]
+        (found,) = json.loads(self._run(self.single, "-o", "json", *work, "-r", str(count)))
+        return [ns / 1e6 / (1 if case == PREFILL else TOKENS) for ns in found["samples_ns"]]
+
+    def _run(self, program: str, *options: str) -> str:
+        command = [program, *self.settings, *options]
         with subprocess.Popen(
-            [*self.command, *work, "-r", str(count)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as process:
             while process.poll() is None:
                 self.peak_mb = max(self.peak_mb, memory_mb("VmHWM", process.pid))
@@ -115,9 +122,8 @@ class LlamaBench:
             assert process.stdout is not None
             output = process.stdout.read()
         if process.returncode:
-            raise SystemExit(f"llama-bench: exit code {process.returncode}: {' '.join(process.args)}")
-        (found,) = json.loads(output)
-        return [ns / 1e6 / (1 if case == PREFILL else TOKENS) for ns in found["samples_ns"]]
+            raise SystemExit(f"{program}: exit code {process.returncode}: {' '.join(command)}")
+        return output
 
 
 def main() -> None:
@@ -129,10 +135,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder, "model.gguf")
         write_gguf(args.model, args.weights, model)
-        bench = LlamaBench(program, model, args.threads)
+        batched = find_program("llama-batched-bench")
+        bench = LlamaBench(program, batched, model, args.threads)
         bench("after 8", 1)  # reads the file into memory, and fails early
         bench.peak_mb = 0.0
-        serve(bench, 0.0, peak=lambda: bench.peak_mb)
+        serve(bench, 0.0, peak=lambda: bench.peak_mb, batched=batched is not None)
 
 
 if __name__ == "__main__":

@@ -236,7 +236,7 @@ def goal_rows(config: str, found: Found, floor: float) -> list[tuple[str, ...]]:
         must, aim = goals[config]
         sign = -1 if aim < must else 1
         level = "aim" if sign * value >= sign * aim else "must" if sign * value >= sign * must else "no"
-        rows.append((f"{config}: {what}", f"{value:.2f}", f"{must:.2f}", f"{aim:.2f}", level))
+        rows.append((f"{config}: {what}", f"{value:.3f}", f"{must:.2f}", f"{aim:.2f}", level))
     return rows
 
 

@@ -38,7 +38,7 @@ def test_goals(ms: float, peer: float, growth: float, levels: list[str]) -> None
     rows = goal_rows("a", found(ms, peer, growth), floor=9.0)
     assert [row[-1] for row in rows] == levels
     assert [row[0] for row in rows] == [f"a: {what}" for what in GOALS]
-    assert rows[0][1] == f"{peer / ms:.2f}" and rows[0][2:4] == ("1.45", "1.60")
+    assert rows[0][1] == f"{peer / ms:.3f}" and rows[0][2:4] == ("1.45", "1.60")
 
 
 def test_a_share_below_the_floor_misses_the_goal() -> None:
