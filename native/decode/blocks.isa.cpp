@@ -110,6 +110,8 @@ void add_rows(float* y_rp, const Rounded* x_rg, size_t ldx, const int32_t* words
             if (F::GROUPS > 1)  // the same eighth of the next block: codes lie in several places of it, too many streams
                 for (size_t w = g * F::WORDS / F::GROUPS; w < (g + 1) * F::WORDS / F::GROUPS; w += 16)
                     __builtin_prefetch(words + F::WORDS + w);
+            else if (ROWS == 1)
+                prefetch_ahead<F::WORDS>(words);
             Int dots[ROWS][N];
             multiply_group<F, ROWS, N>(dots, x_rg, ldx, words, g, first);
 #pragma GCC unroll 2

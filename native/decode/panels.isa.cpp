@@ -70,10 +70,12 @@ struct Integers {
 template <class F>
 void one_row(float* y_p, const float* x_k, const int32_t* panel, size_t K) {
     Vec y[VECS] = {load(y_p), load(y_p + LANES)};
-    for (size_t k0 = 0; k0 < K; k0 += GROUP, panel += F::WORDS)
+    for (size_t k0 = 0; k0 < K; k0 += GROUP, panel += F::WORDS) {
+        if (F::WORDS < GROUP * PANEL / 2) prefetch_ahead<F::WORDS>(panel);  // wider numbers come in time by themselves
         F::unpack(panel, [&](size_t k, size_t v, Vec w) __attribute__((always_inline)) {
             y[v] = fma(fill(x_k[k0 + k]), w, y[v]);
         });
+    }
     store(y_p, y[0]);
     store(y_p + LANES, y[1]);
 }
