@@ -249,7 +249,7 @@ def test_every_isa_agrees_with_the_layers(isa: str, config: Any) -> None:
 def test_a_format_computes_what_a_decoder_with_rounded_weights_does(weights: str, config: Any) -> None:
     model = model_of(config)
     graph, ids = decoder_graph(model), TARGET[0, :9].astype(np.int32)
-    memory = RNG.normal(size=(5, config.n_embd)).astype(np.float32)
+    memory = np.random.default_rng(0).normal(size=(5, config.n_embd)).astype(np.float32)
     found = []
     for engine in (Plan(model, weights).open(1), Interpreter(graph, lambda weight: rounded(weight, weights))):
         engine.read(memory, np.array([5]))
