@@ -185,3 +185,9 @@ def test_a_part_of_a_run_replaces_its_own_rows_of_the_readme(
 def test_a_quick_run_leaves_the_readme_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert fake(monkeypatch, tmp_path, "--quick") == PAGE
     assert sorted(p.stem for p in (tmp_path / "results").iterdir()) == sorted(program.README)
+
+
+def test_the_readme_says_what_the_results_say() -> None:
+    pages = {name: (program.RESULTS / f"{name}.md").read_text(encoding="utf-8") for name in program.README}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert between_markers(readme, "speed", readme_block(pages)) == readme
