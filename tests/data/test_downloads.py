@@ -87,7 +87,7 @@ def test_what_is_not_as_pinned_is_not_kept(
     with pytest.raises(DataError, match=message) as error:
         downloads.get("names")
     assert "\n" not in str(error.value)
-    assert not list(nobodys_data.iterdir())
+    assert not nobodys_data.exists()
 
 
 def test_no_answer_and_unknown_names(monkeypatch: pytest.MonkeyPatch, nobodys_data: Path) -> None:

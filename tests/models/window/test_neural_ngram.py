@@ -138,13 +138,13 @@ def test_fifty_full_batch_steps_of_the_trainer_each_lower_the_loss(monkeypatch: 
     trainer = Trainer(model, EveryText(), [], config)
     step, gradients = trainer.step.optimizer.step, []
 
-    def watched(lr: float) -> None:
+    def watched(lr: float, **options: float) -> None:
         other.load(model.state())
         other.parameters().zero_grad()
         other.loss(*EveryText().batch(0)).backward()
         gradients.append(model.parameters().grad.copy())
         np.testing.assert_array_equal(gradients[-1], other.parameters().grad)
-        step(lr)
+        step(lr, **options)
 
     monkeypatch.setattr(trainer.step.optimizer, "step", watched)
     losses = [trainer.update(0.02)[0] for _ in range(50)]

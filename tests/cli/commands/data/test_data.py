@@ -113,7 +113,7 @@ def test_get_fetches_into_the_cache(
     monkeypatch.setitem(downloads.NAMED, "names", wrong)
     with pytest.raises(SystemExit):
         main(["data", "get", "names"])
-    assert "has SHA-256" in capsys.readouterr().err and not any(Path("cache/chainrule").iterdir())
+    assert "has SHA-256" in capsys.readouterr().err and not Path("cache").exists()
     right = replace(wrong, sha256=hashlib.sha256(content).hexdigest())
     monkeypatch.setitem(downloads.NAMED, "names", right)
     told = answer(capsys, "data", "get")
