@@ -187,8 +187,9 @@ def split_too(config: str, threads: int) -> list[str]:
     import chainrule as cr
     from chainrule.models.gradient import microbatch_count
 
-    _, _, _, T, B, _ = SIZES[config]
-    count = microbatch_count(cr.models.GPT, B, T)
+    *_, C, T, B, _ = SIZES[config]
+    model = cr.models.GPT.abstract(cr.models.GPTConfig(n_embd=C))
+    count = microbatch_count(model.microbatch_tokens, B, T)
     if count == 1:
         return []
     arguments = ("--config", config, "--threads", threads, "--accumulate", count)

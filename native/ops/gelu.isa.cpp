@@ -28,13 +28,13 @@ INLINE Vec clamp(Vec x) {  // beyond, σ(2u) is 0 or 1 and x³ could overflow; N
 
 INLINE Vec tanh_forward(Vec x) {
     const Vec c = clamp(x);
-    return x * sigmoid(c * fma(c * c, fill(CUBIC), fill(LINEAR)));  // [AC.18]
+    return x * sigmoid<exp_negative>(c * fma(c * c, fill(CUBIC), fill(LINEAR)));  // [AC.18]
 }
 
 INLINE Vec tanh_backward(Vec x, Vec dy) {
     const Vec c = clamp(x), square = c * c;
     Vec slope;
-    const Vec s = sigmoid(c * fma(square, fill(CUBIC), fill(LINEAR)), &slope);
+    const Vec s = sigmoid<exp_negative>(c * fma(square, fill(CUBIC), fill(LINEAR)), &slope);
     // forward was: y = x σ(2u)                                                                                   [AC.19]
     return dy * fma(c * fma(square, fill(3 * CUBIC), fill(LINEAR)), slope, s);
 }

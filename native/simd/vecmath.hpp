@@ -62,16 +62,19 @@ INLINE Vec tanh(Vec x) {
     return select(a < fill(0.625f), fma(near * z, x, x), signed_far);
 }
 
-// σ(x) = 1 / (1 + e^-x) and its slope σ (1 - σ), from e^-|x|, which neither overflows nor cancels.
+// σ(x) = 1 / (1 + e^-x) and its slope σ (1 - σ), from e^-|x|, which neither overflows nor cancels. With `exp_negative`
+// both are 0 where |x| > 87.
+template <Vec exponential(Vec) = exp>
 INLINE Vec sigmoid(Vec x, Vec* slope) {
-    const Vec e = exp(fill(0.0f) - abs(x));
+    const Vec e = exponential(fill(0.0f) - abs(x));
     const Vec r = fill(1.0f) / (fill(1.0f) + e);
     *slope = e * r * r;
     return select(x < fill(0.0f), e * r, r);
 }
+template <Vec exponential(Vec) = exp>
 INLINE Vec sigmoid(Vec x) {
     Vec slope;
-    return sigmoid(x, &slope);
+    return sigmoid<exponential>(x, &slope);
 }
 
 // Φ(x) and φ(x) √(2π) = e^(-x²/2). erfc(z) = e^(-z²) p(s), s = 2k/(z + k) - 1, k = 2.5: the polynomial of ops/neural/gelu.py. [AC.15]

@@ -147,7 +147,10 @@ class Parameters:
 
     def moved(self) -> str:
         """The name of a parameter that another block has taken, or whose array was replaced; empty if none was."""
-        return next((name for name, param in self.named.items() if not self.holds(param)), "")
+        for name, param in self.named.items():  # several times in each step
+            if param.block is not self or param.array is not self.values_of[id(param)]:
+                return name
+        return ""
 
     def holds(self, param: Param) -> bool:
         """The values of this parameter are those of the block."""

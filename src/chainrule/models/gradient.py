@@ -68,26 +68,25 @@ def weighted(model: Model, batch: Batch, count: int) -> list[tuple[Batch, Weight
 
 def batch_count(model: Model, inputs: Any, accumulate: int | None = None, ranks: int = 1) -> int:
     """How many microbatches a batch with these inputs is for so many ranks: `accumulate` for each, if that is given."""
-    if accumulate is not None or model.microbatch_tokens is None:
-        return (accumulate or 1) * ranks
+    if accumulate is not None:
+        return accumulate * ranks
     rows, tokens = next((ids.shape for ids in arrays_of([inputs]) if ids.ndim == 2), (1, 1))
-    return microbatch_count(model, rows, tokens, ranks)
+    return microbatch_count(model.microbatch_tokens, rows, tokens, ranks)
 
 
-def microbatch_count(model: type[Model] | Model, rows: int, tokens: int, ranks: int = 1) -> int:
-    """How many microbatches a batch is by default, for so many ranks: the fewest of about `microbatch_tokens`.
+def microbatch_count(most: int | None, rows: int, tokens: int, ranks: int = 1) -> int:
+    """How many microbatches of about `most` tokens a batch is, for so many ranks: the fewest.
 
     There may be up to twice as many if they are then of one size.
 
-    >>> import chainrule as cr
-    >>> [microbatch_count(cr.models.GPT, rows, 256) for rows in (8, 9, 16, 1000)]
+    >>> [microbatch_count(2048, rows, 256) for rows in (8, 9, 16, 1000)]
     [1, 3, 2, 125]
-    >>> [microbatch_count(kind, 18, 256) for kind in (cr.models.GPT, cr.models.RecurrentLM)]
-    [3, 1]
+    >>> [microbatch_count(most, 18, 256) for most in (1024, 2048, None)]
+    [6, 3, 1]
     """
-    if model.microbatch_tokens is None:
+    if most is None:
         return ranks
-    fewest = max(1, -(-rows * tokens // (model.microbatch_tokens * ranks)))
+    fewest = max(1, -(-rows * tokens // (most * ranks)))
     each = next((n for n in range(fewest, 2 * fewest) if rows % (n * ranks) == 0), fewest)
     return ranks * max(1, min(each, -(-rows // ranks)))
 

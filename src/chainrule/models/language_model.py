@@ -14,6 +14,9 @@ from chainrule.nn.apart import Apart, apart
 from chainrule.types import IGNORE, as_ids
 
 
+WIDE = 512  # from this width on a microbatch of 1,024 tokens costs time
+
+
 class LanguageModel(Model):
     """A model of text. `config` has at least `vocab_size` and `block_size`, the longest context."""
 
@@ -48,9 +51,13 @@ class LanguageModel(Model):
 class TransformerLM(LanguageModel):
     """A model of text whose loss needs no stored logits: they would be the largest array by far."""
 
-    microbatch_tokens = 2048
     lm_head: Linear
     """The head of a model that is not `tied`."""
+
+    @property
+    def microbatch_tokens(self) -> int:
+        """Few, so that activations stay near the cores; each microbatch reads all weights, so more of a wide model."""
+        return 1024 if self.config.n_embd < WIDE else 2048
 
     @property
     def embedding(self) -> Embedding | SoftPrompt:

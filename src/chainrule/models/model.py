@@ -120,10 +120,13 @@ class Model(Layer):
 
     divisible = True
     """A batch may be split into microbatches: its loss is made of theirs. If not there are `to_compare`, `compared`."""
-    microbatch_tokens: ClassVar[int | None] = None
-    """Tokens of a batch that are learned from at a time, unless told otherwise; None: all of them."""
     recompute = False
     """Keep only the input of each block and recompute the rest in backward."""
+
+    @property
+    def microbatch_tokens(self) -> int | None:
+        """Tokens of a batch that are learned from at a time, unless told otherwise; None: all of them."""
+        return None
 
     @contextmanager
     def answering(self) -> Iterator[Self]:

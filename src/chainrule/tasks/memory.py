@@ -142,7 +142,9 @@ def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
     def held(rows: int) -> int:
         return step_memory(model, step_batch(model, rows, tokens), recompute=training.recompute)
 
-    microbatches = training.accumulate or microbatch_count(model, training.batch_size, tokens)
+    microbatches = training.accumulate or microbatch_count(
+        model.microbatch_tokens, training.batch_size, tokens
+    )
     rows, few = -(-training.batch_size // microbatches), max(1, FEW // tokens)
     if rows <= 2 * few:
         return batch + held(rows)

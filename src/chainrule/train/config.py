@@ -29,8 +29,8 @@ class Learning(Fields):
     batch_size: int = 32
     """Windows of text, or other examples, per step."""
     accumulate: int | None = None
-    """Microbatches per step: the same update in less memory. Default: for gpt, llama and neox enough for about 2,048
-    tokens each, which takes no more time; else 1."""
+    """Microbatches per step: the same update in less memory. Default: for gpt, llama and neox enough for about 1,024
+    tokens each (2,048 from a width of 512 on), which takes no more time; else 1."""
     lr: float = 3e-3
     """Highest learning rate."""
     schedule: str = "wsd"

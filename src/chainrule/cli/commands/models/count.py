@@ -102,7 +102,7 @@ def report(
     running = written if weights == "stored" else model
     numbers, works = cr.scaling.parameters(model), cr.scaling.flops(model, batch)
     step, tokens = cr.scaling.total(works), batch.rows * batch.tokens
-    microbatches = microbatch_count(model, batch.rows, batch.tokens)
+    microbatches = microbatch_count(model.microbatch_tokens, batch.rows, batch.tokens)
     at_once = cr.scaling.step_batch(model, -(-batch.rows // microbatches), batch.tokens)
     writing = cr.scaling.Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
     return {
