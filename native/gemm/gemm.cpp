@@ -21,7 +21,7 @@ constexpr size_t SHARED_FLOATS = 1 << 21;  // of packed A and of B, 8 MB in the 
 constexpr size_t MIN_PANELS = 2;           // of B per unit of work
 constexpr size_t UNITS = 16;               // of work, at least: then all threads end at about the same time
 constexpr size_t STRIP = 64;               // terms of k packed by one thread at a time
-constexpr size_t PACK_PANELS = 4;          // panels of B packed by one thread at a time
+constexpr size_t PACK_PANELS = 4;          // panels of B packed by one thread at a time, or fewer if there are few
 constexpr size_t FEW_ROWS = 4;             // up to here dot products are faster than tiles
 constexpr size_t SMALL_B = 1 << 19;        // floats, 2 MB: up to here packing costs more than it saves
 constexpr size_t LINE = 16;                // floats in a cache line
@@ -77,6 +77,7 @@ struct Matmul {
         std::min(std::max<size_t>(1, SHARED_FLOATS / (nc + (a_in_place ? 0 : rows)) / kc) * kc, K);
     const size_t mc = block_size(rows, MR, std::max(blocks_of(rows, MC), std::min(UNITS, rows / MC)), MR);
     const size_t unit_cols = block_size(nc, NR, blocks_of(UNITS, blocks_of(rows, mc)), MIN_PANELS * NR);
+    const size_t pack_cols = std::min(PACK_PANELS * NR, block_size(nc, NR, UNITS, NR));
     const bool small = rows * nc * depth < SMALL * 16;  // for one thread
 
     struct Block {  // M rows from m0 on, N columns from n0 on, K terms from k0 on
@@ -108,7 +109,7 @@ struct Matmul {
     void pack(const Block& block) const {
         const size_t jobs_b = b_in_place || block.m0 > 0 ? 0
                               : b_kn.col == 1            ? blocks_of(kc, STRIP)
-                                                         : blocks_of(block.N, PACK_PANELS * NR);
+                                                         : blocks_of(block.N, pack_cols);
         const size_t jobs_a = a_in_place ? 0 : a_mk.row == 1 ? blocks_of(kc, STRIP) : blocks_of(block.M, mc);
         const size_t jobs = jobs_a + jobs_b;
         if (jobs == 0) return;
@@ -122,8 +123,8 @@ struct Matmul {
         const bool strip = b_kn.col == 1;
         const size_t terms = std::min(kc, block.K - k), first = strip ? job * STRIP : 0;
         if (first >= terms) return;
-        const size_t n = strip ? 0 : job * PACK_PANELS * NR;
-        const size_t cols = strip ? block.N : std::min(PACK_PANELS * NR, block.N - n);
+        const size_t n = strip ? 0 : job * pack_cols;
+        const size_t cols = strip ? block.N : std::min(pack_cols, block.N - n);
         kernels.pack_b(block.packed_b + words(k) * nc + n * words(terms) + words(first) * NR, NR * words(terms),
                        part(b_kn, block.k0 + k + first, block.n0 + n), strip ? std::min(STRIP, terms - first) : terms,
                        cols, precision);

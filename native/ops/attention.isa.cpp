@@ -154,7 +154,8 @@ INLINE void hide(float* z, const Block& block, size_t r, size_t seen, size_t end
         for (size_t j = 0; j < whole; j += LANES) store(z + j, load(z + j) + load(added + j));
         for (size_t j = whole; j < seen; ++j) z[j] += added[j * step];
     }
-    for (size_t j = seen; j < end; ++j) z[j] = HIDDEN;
+    for (size_t j = seen - seen % LANES; j < end; j += LANES)
+        store(z + j, load_next(z + j, j < seen ? seen - j : 0, HIDDEN));
 }
 
 // Dropout of row r of the weights; the mask is a function of the flat position in (B, H, T, S).
@@ -201,7 +202,7 @@ void soften(Running& now, float* weights, float* sums, size_t value_row, const B
         }
         now.total[r] += sum(total);
         if (block.call.dropout) drop(z, z, 1, block, r, end);
-        for (size_t j = end; j < used; ++j) z[j] = 0;  // other rows of the tile use these
+        for (size_t j = end; j < used; j += LANES) store(z + j, fill(0));  // other rows of the tile use these
     }
 }
 
@@ -324,7 +325,10 @@ void recompute_weights(const BackwardSpace& at, const float* lse, const Block& b
         for (size_t j = 0; j < end; j += LANES) store(z + j, exp_negative(load(z + j) - shift));
         if (call.dropout) drop(dropped, z, call.keep_scale, block, r, end);
         // a tile of keys may begin at the last of these and extend beyond
-        for (size_t j = end; j < used + MR; ++j) z[j] = dropped[j] = 0;
+        for (size_t j = end; j < used + MR; j += LANES) {
+            store(z + j, fill(0));
+            store(dropped + j, fill(0));
+        }
     }
     const size_t beyond = round_up(block.rows, MR) - block.rows;  // rows of the last tile that belong to the next block
     zero(at.weights + block.rows * SCORES_ROW, beyond * SCORES_ROW);
