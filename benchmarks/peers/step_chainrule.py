@@ -35,8 +35,7 @@ def worker(
 
     def step() -> None:
         batch = Batch(*next(given))
-        parameters.zero_grad()
-        with cr.precision(args.dtype):
+        with cr.precision(args.dtype), parameters.replaced():
             compiled.backward(batch)  # as the trainer does
         norm = cr.optim.global_norm(parameters)
         optimizer.step(scale=cr.optim.clip_factor(norm, 1.0))

@@ -32,17 +32,20 @@ struct LinearCrossEntropy {
     Precision precision;
     const size_t ldz = spread_row(std::min(rows, N));  // rows of logits spread over the sets of a cache
 
-    // With slope_n, the gradient of each row's loss, this computes the fused gradients too. dx_nc is assigned, dw_vc is
-    // added to; either may be null.
-    void forward(float* loss_n, float* peak_n, float* total_n, float* dx_nc, float* dw_vc, const float* slope_n) const;
-    void backward(float* dx_nc, float* dw_vc, const float* peak_n, const float* total_n, const float* slope_n) const;
+    // With slope_n, the gradient of each row's loss, this computes the fused gradients too. dx_nc is assigned, and dw_vc too
+    // unless it `adds`; either may be null.
+    void forward(float* loss_n, float* peak_n, float* total_n, float* dx_nc, float* dw_vc, bool adds,
+                 const float* slope_n) const;
+    void backward(float* dx_nc, float* dw_vc, bool adds, const float* peak_n, const float* total_n,
+                  const float* slope_n) const;
 
 private:
     template <class Body>
     void for_chunks(Body&& body) const;
+    void no_rows(float* dw_vc, bool adds) const;
     void logits(float* z_vr, size_t n, size_t R) const;
     void losses(float* loss_n, float* peak_n, float* total_n, const float* z_vr, size_t n, size_t R) const;
-    void gradients(float* dx_nc, float* dw_vc, float* z_vr, const float* peak_n, const float* total_n,
+    void gradients(float* dx_nc, float* dw_vc, bool adds, float* z_vr, const float* peak_n, const float* total_n,
                    const float* slope_n, size_t n, size_t R) const;
 };
 

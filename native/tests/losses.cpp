@@ -108,10 +108,14 @@ void check_linear(size_t N, size_t V, size_t C, size_t rows, double smoothing) {
                                      Precision::fp32};
     Floats peak(N), total(N);
     check("linear cross-entropy, fused", 5e-6, {{loss}, {dx}, {dw, old}}, [&](const std::vector<float*>& out) {
-        call.forward(out[0], peak.data(), total.data(), out[1], out[2], scale.data());
+        call.forward(out[0], peak.data(), total.data(), out[1], out[2], true, scale.data());
+    });
+    check("linear cross-entropy, overwritten", 5e-6, {{through_w}, {through_w}}, [&](const std::vector<float*>& out) {
+        call.forward(Floats(N).data(), peak.data(), total.data(), nullptr, out[0], false, scale.data());
+        call.backward(nullptr, out[1], false, peak.data(), total.data(), scale.data());
     });
     check("linear cross-entropy backward", 5e-6, {{dx}, {dw, old}}, [&](const std::vector<float*>& out) {
-        call.backward(out[0], out[1], peak.data(), total.data(), scale.data());
+        call.backward(out[0], out[1], true, peak.data(), total.data(), scale.data());
     });
 }
 

@@ -25,6 +25,46 @@ def test_values_and_gradients_are_views_of_one_block() -> None:
     assert (weight.grad == 0).all()
 
 
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_gradients_begin_anew_without_being_cleared(backend: str) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {
+        "used": (8, 4),
+        "twice": (4, 4),
+        "rows": (5, 4),
+        "unused": (3, 4),
+        "bias": (8,),
+        "gain": (4,),
+        "idle": (2,),
+    }
+    block = Parameters([(name, Param(rng.normal(size=shape))) for name, shape in shapes.items()])
+    x = cr.Tensor(rng.normal(size=(6, 4)).astype(np.float32))
+    ids = np.array([1, 4, 4, 0, 2, 1])
+
+    def backward() -> None:
+        hidden = cr.ops.linear(cr.ops.linear(x, block["twice"]), block["twice"])
+        hidden = cr.ops.layernorm(
+            hidden + cr.ops.embedding(block["rows"], ids=ids), block["gain"], block["gain"]
+        )
+        (cr.ops.linear(hidden, block["used"], block["bias"]) ** 2.0).sum().backward()
+
+    with cr.backend(backend):
+        block.zero_grad()
+        backward()
+        expected = block.grad.copy()
+        for leftover in (np.nan, 7.0):
+            for param in block:
+                param.grad[...] = leftover
+            with block.replaced():
+                backward()
+            np.testing.assert_array_equal(block.grad, expected)
+        backward()  # afterwards gradients add up again
+        np.testing.assert_allclose(block.grad, 2 * expected, rtol=1e-6)
+        with pytest.raises(RuntimeError), block.replaced():
+            raise RuntimeError
+        assert not block.grad.any()
+
+
 def test_groups_are_contiguous() -> None:
     block, bias, weight, frozen = build()
     (matrices, decays), (vectors, other) = block.ranges()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -166,8 +167,9 @@ def trained(
     for step in range(steps):
         between(model, step)
         batch = next(batches)
-        parameters.zero_grad()
-        with random.step(step):
+        if not compiled:
+            parameters.zero_grad()
+        with random.step(step), parameters.replaced() if compiled else nullcontext():  # as in training
             initial = model.initial_state(rows) if state is None else state
             loss, state = gradient(batch._replace(state=initial), accumulate=accumulate, factor=factor)
         parameters.grad *= 1 / factor
@@ -215,7 +217,9 @@ def test_same_bits_as_op_by_op(name: str) -> None:
 @pytest.mark.parametrize("name", ["gpt dropout", "lstm", "llama"])
 def test_same_bits_in_microbatches(name: str) -> None:
     compiled = check_same(name, accumulate=2)
-    assert compiled.replayed == 1
+    assert (
+        compiled.replayed == 2
+    )  # the first overwrites the gradients of the step before, the second adds to them
     compiled = check_same(name, accumulate=3)  # of 2, 1 and 1 rows
     assert compiled.replayed == 2
 
@@ -500,7 +504,9 @@ TOGGLED: dict[str, Callable[[Model, int], Any]] = {
 @pytest.mark.parametrize("name", TOGGLED)
 def test_same_bits_whatever_is_toggled_midway(name: str) -> None:
     compiled = check_same("gpt dropout", between=TOGGLED[name])
-    assert compiled.replayed == 1
+    assert compiled.replayed == (
+        2 if name == "no gradients" else 1
+    )  # then nothing is left over to be overwritten
 
 
 def test_same_bits_when_the_precision_is_toggled() -> None:
@@ -570,7 +576,7 @@ def test_a_constant_of_the_weights_is_found_before_it_is_trusted(accumulate: int
         model.__class__ = Learned
     expected = trained(models[0], words(), compiled=False, accumulate=accumulate)[0]
     found, compiled = trained(models[1], words(), compiled=True, accumulate=accumulate)
-    assert found == expected and compiled.broken == ["a replay gave other bits"]
+    assert found == expected and set(compiled.broken) == {"a replay gave other bits"}
 
 
 def test_what_goes_wrong_late_is_found_by_the_next_comparison(monkeypatch: pytest.MonkeyPatch) -> None:

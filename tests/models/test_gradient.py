@@ -139,7 +139,9 @@ def test_the_default_must_not_change() -> None:
     """Runs that were begun with it are resumed and replayed by it."""
     sizes = [(32, 128), (16, 256), (9, 256), (7, 2048), (5, 800), (64, 64), (31, 128), (1, 10_000)]
     narrow, wide = (
-        GPT.abstract(GPTConfig(n_layer=1, n_head=4, n_embd=n, block_size=2048, vocab_size=9)).microbatch_tokens
+        GPT.abstract(
+            GPTConfig(n_layer=1, n_head=4, n_embd=n, block_size=2048, vocab_size=9)
+        ).microbatch_tokens
         for n in (511 // 4 * 4, 512)
     )
     assert [microbatch_count(narrow, *size) for size in sizes] == [4, 4, 3, 7, 5, 4, 4, 1]

@@ -7,12 +7,14 @@ averaging across processes are then each one call on one array.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, cast
 
 import numpy as np
 
 from chainrule import native
 from chainrule.autograd.mode import mode
+from chainrule.autograd.recording import assign
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Into
 from chainrule.errors import ChainruleError, GraphError
@@ -38,7 +40,10 @@ class Param(Tensor):
         """Add `grad` into the gradient, which stays in the flat block even after `param.grad = None`."""
         if self.grad is None and self.block is not None:
             self.zero_grad()
-        super().accumulate(grad)
+        if self._place().adds():
+            super().accumulate(grad)
+        else:
+            assign(cast(Array, self.grad), grad)
 
     def into(self) -> Into | None:
         """The place in the flat block where an op may add the gradient directly, saving a temporary array."""
@@ -50,7 +55,13 @@ class Param(Tensor):
         fits = (
             grad is not None and grad.dtype == self.dtype and grad.flags.c_contiguous and grad.flags.writeable
         )
-        return Into(grad) if fits and grad is not None else None
+        return self._place() if fits else None
+
+    def _place(self) -> Into:
+        """Where the gradient is added, or what is left over there is overwritten."""
+        grad = cast(Array, self.grad)
+        own = self.block is not None and grad is self.block.grad_of.get(id(self))
+        return Into(grad, self.block.leftovers if self.block is not None and own else None, id(self))
 
     def zero_grad(self) -> None:
         """Set the gradient to zero (in the flat block, if the parameter lives in one)."""
@@ -59,6 +70,7 @@ class Param(Tensor):
         else:
             self.grad = self.block.grad_view(self)
             self.grad[...] = 0
+            self.block.leftovers.discard(id(self))
 
 
 class UnknownParameter(ChainruleError, KeyError):
@@ -100,6 +112,9 @@ class Parameters:
         self.grad = native.zeros(self.learned(), self.dtype)  # what is frozen comes last, and has none
         self.values_of: dict[int, Array] = {}  # the views of each parameter, which are what it holds
         self.grad_of: dict[int, Array] = {}
+        self.leftovers: set[int] = (
+            set()
+        )  # whose gradient is that of the step before: the next one overwrites it
         for name, param in self.named.items():
             self._adopt(name, param)
 
@@ -158,14 +173,38 @@ class Parameters:
 
     def zero_grad(self) -> None:
         """Zero all gradients in one pass."""
+        self._check_place()
+        self._clear(self.grad)
+        self.leftovers.clear()
+
+    @contextmanager
+    def replaced(self) -> Iterator[None]:
+        """In here gradients begin anew, as after `zero_grad`, without a pass over memory.
+
+        The first gradient that a matrix gets overwrites what is there; what has got none is cleared in the end.
+        """
+        self._check_place()
+        first_vector = next((start for param, start, _ in self.places if not param.decay), self.grad.size)
+        self._clear(self.grad[first_vector:])
+        ends = {id(param): stop for param, _, stop in self.places}
+        self.leftovers.update(key for key in self.grad_of if ends[key] <= first_vector)
+        try:
+            yield
+        finally:
+            while self.leftovers:
+                self._clear(self.grad_of[self.leftovers.pop()])
+
+    def _check_place(self) -> None:
         if name := self.moved():
             raise GraphError(
                 f"parameters: {name} has moved to another block (ask the whole model, not its parts)"
             )
+
+    def _clear(self, grads: Array) -> None:
         if kernels := self.kernels():
-            kernels.clear(self.grad)
+            kernels.clear(grads)
         else:
-            self.grad[...] = 0
+            grads[...] = 0
 
     def kernels(self) -> Any:
         """The C++ kernels if this block is float32 and they are available, else None."""

@@ -30,12 +30,22 @@ class Work(NamedTuple):
 
 
 class Into:
-    """A needed gradient and the array to add it to: an op that adds it there returns that array."""
+    """A needed gradient and its place: an op that writes it there returns that array."""
 
-    __slots__ = ("array",)
+    __slots__ = ("_key", "_leftovers", "array")
 
-    def __init__(self, array: Array) -> None:
-        self.array = array
+    def __init__(self, array: Array, leftovers: set[int] | None = None, key: int = 0) -> None:
+        self.array, self._leftovers, self._key = array, leftovers, key
+
+    def adds(self) -> bool:
+        """Whether to add to what lies there: not to a leftover of the step before, which is overwritten.
+
+        It is one no longer then: ask once, and write all of it.
+        """
+        if not self._leftovers or self._key not in self._leftovers:
+            return True
+        self._leftovers.remove(self._key)
+        return False
 
 
 def is_float(array: Array) -> bool:

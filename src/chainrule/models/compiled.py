@@ -9,6 +9,7 @@ does not agree, goes on op by op.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -46,6 +47,7 @@ class _Shape:
     agreed: frozenset[str] = frozenset()  # what differed from the recording when a replay gave the right bits
     left: int = 0  # replays until the next comparison
     interval: int = FIRST_CHECK // 2
+    overwritten: frozenset[int] = frozenset()  # parameters whose leftover gradients a replay overwrites
     broken: str = ""
 
     @property
@@ -133,17 +135,17 @@ class Compiled:
         """The gradient op by op, while its kernel calls are recorded."""
         native.kernels().give_back()  # what the step before has freed: the recording has memory of its own
         block, drawn = self._block(), random.position()
-        before = _copy(block.grad)
+        before = _Gradient(block)
         try:
             made = Replayable(self.model, block, *call, beside=next(iter(self._recordings()), None))
         except Exception as error:
             # Either the batch is at fault, then it is raised again, or something takes no `Input`.
-            _restore(block.grad, before)
+            before.restore()
             with random.replay(drawn):
                 results = op_by_op(self.model, *call)
             shape.give_up(f"{type(error).__name__}: {error}")
             return results
-        shape.replayable = made
+        shape.replayable, shape.overwritten = made, before.leftovers - block.leftovers
         results = made.results(call[1])
         if made.recording.broken:
             shape.give_up(made.recording.broken)
@@ -164,6 +166,7 @@ class Compiled:
         made.fill(*call)
         try:
             made.recording.replay()
+            self._block().leftovers -= shape.overwritten
         except ValueError as error:  # an id out of range: said as it is op by op
             results = op_by_op(self.model, *call)
             if made.recording.touched:
@@ -175,14 +178,14 @@ class Compiled:
     def _compared(self, shape: _Shape, made: Replayable, call: Call, differs: frozenset[str]) -> Found:
         """The gradient op by op, and whether a replay gives the same bits."""
         block = self._block()
-        before, replayed = _copy(block.grad), b""
+        before, replayed = _Gradient(block), b""
         made.fill(*call)
         try:
             made.recording.replay()
             replayed = _digest(block.grad, made.results(call[1]))
         except ValueError:  # an id out of range: raised again op by op
             pass
-        _restore(block.grad, before)
+        before.restore()
         results = self._beside(made, call)
         if replayed != _digest(block.grad, results):
             shape.give_up("a replay gave other bits")
@@ -241,7 +244,7 @@ class Compiled:
         if modes != self.modes:
             self.modes, self.shapes = modes, {}
         arrays = [None if x is None else (x.shape, x.dtype.str) for x in leaves(part)]
-        key = (*arrays, *map(bool, weights))
+        key = (*arrays, *map(bool, weights), frozenset(self._block().leftovers))
         shape = self.shapes[key] = self.shapes.pop(key, _Shape())
         if len(self.shapes) > MOST_SHAPES:
             del self.shapes[next(key for key, each in self.shapes.items() if each.replayable is None)]
@@ -257,13 +260,20 @@ def compile(model: Model) -> Compiled:
     return Compiled(model)
 
 
-def _copy(grad: Array) -> Array | None:
-    """What microbatches before have added; None for zeros."""
-    return grad.copy() if grad.any() else None
+class _Gradient:
+    """What the gradient block holds, to be restored: what microbatches before have added, zeros and leftovers."""
 
+    def __init__(self, block: Parameters) -> None:
+        self.block, self.leftovers = block, frozenset(block.leftovers)
+        self.values = {key: grad.copy() for key, grad in self._counting() if grad.any()}
 
-def _restore(grad: Array, before: Array | None) -> None:
-    grad[...] = 0 if before is None else before
+    def _counting(self) -> Iterator[tuple[int, Array]]:
+        return ((key, grad) for key, grad in self.block.grad_of.items() if key not in self.leftovers)
+
+    def restore(self) -> None:
+        for key, grad in self._counting():
+            grad[...] = self.values.get(key, 0)
+        self.block.leftovers.update(self.leftovers)
 
 
 def _digest(grad: Array, results: Found) -> bytes:

@@ -13,7 +13,6 @@ from chainrule.nn import Embedding, Linear, SoftPrompt, TokenRows
 from chainrule.nn.apart import Apart, apart
 from chainrule.types import IGNORE, as_ids
 
-
 WIDE = 512  # from this width on a microbatch of 1,024 tokens costs time
 
 

@@ -52,7 +52,7 @@ def _seconds(kind: type[LanguageModel], config: Any, batch: Batch) -> float:
 def _timed(compiled: Compiled, optimizer: AdamW, ids: Array) -> float:
     """Seconds of a step."""
     began = time.perf_counter()
-    optimizer.zero_grad()
-    compiled.backward(Microbatch(ids[:, :-1], ids[:, 1:]))
+    with compiled.model.parameters().replaced():
+        compiled.backward(Microbatch(ids[:, :-1], ids[:, 1:]))
     optimizer.step(scale=clip_factor(global_norm(optimizer.params), 1.0))
     return time.perf_counter() - began

@@ -47,14 +47,11 @@ class Share:
         """AdamW of what this process updates."""
         return AdamW(self.parameters, config.lr, (0.9, config.beta2), weight_decay=config.weight_decay)
 
-    def zero_grad(self) -> None:
-        self.parameters.zero_grad()
-        self.scale = 1.0
-
     def backward(self, batch: Batch, accumulate: int | None, factor: float) -> tuple[float, State | None]:
-        """Fill the gradient block, which is zero; the loss of the batch, and the state after it."""
-        gradient = None if self.compiled is None else self.compiled.gradient
-        return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=gradient)
+        """Fill the gradient block anew; the loss of the batch, and the state after it."""
+        gradient, self.scale = None if self.compiled is None else self.compiled.gradient, 1.0
+        with self.parameters.replaced():
+            return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=gradient)
 
     def norm(self) -> float:
         """The norm of the gradient of the batch."""
@@ -104,7 +101,8 @@ class RankShare(Share):
         return ShardedAdamW(block, config.lr, betas, weight_decay=config.weight_decay)
 
     def backward(self, batch: Batch, accumulate: int | None, factor: float) -> tuple[float, State | None]:
-        self.missing = [0] * len(self.exchange.cut)
+        self.parameters.zero_grad()  # shards travel whole, also where nothing is added
+        self.scale, self.missing = 1.0, [0] * len(self.exchange.cut)
         for bucket in self.bucket.values():
             self.missing[bucket] += 1
         share, done = (self.world.rank, self.ranks), self._done if self.overlap else None

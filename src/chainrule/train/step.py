@@ -119,7 +119,6 @@ class GradientStep(Step):
         self.rate = lr
         inputs, targets = self.batches.batch(number)
         check_objective(self.model, inputs)
-        self.share.zero_grad()
         self.model.train()
         buffers = [(buffer, buffer.copy()) for _, buffer in self.model.named_buffers()]
         factor = self.scale.factor

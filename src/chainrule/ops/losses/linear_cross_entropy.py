@@ -12,7 +12,7 @@ A few rows of W may be given apart: if only they learn, no gradient of W as a wh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from chainrule import native
 from chainrule.autograd import Example, Op, ValueAndGrad
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape, Work
+from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape, Work
 from chainrule.errors import ShapeError
-from chainrule.ops._util import native_sum, normal, rows, times
+from chainrule.ops._util import native_sum, normal, product_into, rows, times
 from chainrule.ops.arrays.indexing import check_rows, put_rows, with_rows
 from chainrule.ops.losses._own_rows import own_gradient, without_own
 from chainrule.ops.losses._targets import Goal, abstract_goal, read_goal
@@ -81,7 +81,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     goal = Goal(*constants).scaled(dy)
     X = rows(x)  # (N, C)
     dX = np.empty_like(X) if needs[0] else None
-    dW = _sum_of(W, needs, ids)
+    dW = np.zeros_like(W) if needs[1] else None
     for chunk in _chunks(len(X), *W.shape):
         z = times(X[chunk], W.T) if logits is None else logits[chunk]
         dz = np.empty_like(z)
@@ -118,16 +118,16 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
         return backward(dy, saved, needs)
     goal = Goal(*constants).native_scaled(dy)
     X = rows(x)  # (N, C)
-    dW = _sum_of(W, needs, ids, native.cleared)
+    dW, adds = _place_of(W, needs[1], ids)
     if logits is None:
         dX = native.empty_like(X) if needs[0] else None
-        native.kernels().linear_cross_entropy_backward(dX, dW, X, W, peak, total, *goal, *_cut(X, W))
+        native.kernels().linear_cross_entropy_backward(dX, dW, adds, X, W, peak, total, *goal, *_cut(X, W))
     else:
         dz = native.empty_like(logits)
         native.kernels().cross_entropy_backward(dz, logits, peak, total, *goal)
         dX = native.matmul(dz, W, precision=mode.precision) if needs[0] else None
         if dW is not None:
-            native.matmul(dz.T, X, out=dW, accumulate=True, precision=mode.precision)
+            native.matmul(dz.T, X, out=dW, accumulate=adds, precision=mode.precision)
     d_own = own_gradient(_product, X, W, ids, peak, total, goal) if needs[2] else None
     return None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own
 
@@ -149,7 +149,7 @@ def value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array,
     slope = None if dy is None else goal.scaled(dy)
     X = rows(x)  # (N, C)
     losses, peak, total = (np.empty(len(X), x.dtype) for _ in range(3))
-    dX, dW = np.empty_like(X) if needs[0] else None, _sum_of(W, needs, ids)
+    dX, dW = np.empty_like(X) if needs[0] else None, np.zeros_like(W) if needs[1] else None
     for chunk in _chunks(len(X), *W.shape):
         z = times(X[chunk], W.T)
         losses[chunk], peak[chunk], total[chunk] = row_losses(z, goal.rows(chunk))
@@ -170,9 +170,9 @@ def native_value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple
         return value_and_grad(dy, saved, needs)
     X = rows(x)  # (N, C)
     losses, peak, total = (native.empty((len(X),)) for _ in range(3))
-    dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs, ids, native.cleared)
+    dX, (dW, adds) = native.empty_like(X) if needs[0] else None, _place_of(W, needs[1], ids)
     slope = goal if dy is None else goal.native_scaled(dy)
-    gradients = () if dy is None else (dX, dW, slope.scale)
+    gradients = () if dy is None else (dX, dW, adds, slope.scale)
     native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W), *gradients)
     d_own = own_gradient(_product, X, W, ids, peak, total, slope) if needs[2] else None
     return native_sum(losses), (None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own)
@@ -186,15 +186,12 @@ def _read(x: Array, W: Array, own: Array | None, row_ids: Any) -> tuple[Shape, A
     return _logits_shape(x, W), with_rows(W, own, ids), ids
 
 
-def _sum_of(
-    W: Array, needs: Needs, ids: Array | None, zeros: Callable[[Shape], Array] | None = None
-) -> Array | None:
-    """Where the gradient of W is summed, or None if not needed. That of rows of their own is taken out of it."""
-    if isinstance(needs[1], Into) and ids is None:
-        return needs[1].array
-    if not needs[1]:
-        return None
-    return np.zeros_like(W) if zeros is None else zeros(W.shape)
+def _place_of(W: Array, need: Any, ids: Array | None) -> tuple[Array | None, bool]:
+    """Where the gradient of W is summed, if it is needed, and whether to add to what is there.
+
+    That of rows of their own is taken out of the sum: it is not in the flat block.
+    """
+    return product_into(need if ids is None else True, W) if need else (None, False)
 
 
 def _product(a: Array, b: Array) -> Array:

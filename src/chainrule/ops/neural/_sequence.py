@@ -11,9 +11,9 @@ from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.op import Examples
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Work
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, rows, sum_lead
+from chainrule.ops._util import normal, product_into, rows, sum_lead
 from chainrule.ops.arrays.shape import concat
 from chainrule.ops.neural import recurrent
 from chainrule.ops.neural.recurrent import Bias
@@ -144,12 +144,11 @@ def native_times(da: Array, W_x: Array) -> Array:
 
 def native_weight_grad(need: Any, W: Array, *pairs: tuple[Array, Array]) -> Array:
     """dW = daᵀ x over all B T rows, for each pair a block of its rows; added in place if it has one    [RC.22]"""
-    into = isinstance(need, Into)
-    dW: Array = need.array if into else native.empty_like(W)
+    dW, adds = product_into(need, W)
     first = 0
     for da, x in pairs:
         last = first + da.shape[-1]
-        native.matmul(rows(da).T, rows(x), out=dW[first:last], accumulate=into)
+        native.matmul(rows(da).T, rows(x), out=dW[first:last], accumulate=adds)
         first = last
     return dW
 

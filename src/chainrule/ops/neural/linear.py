@@ -13,9 +13,9 @@ from chainrule import native
 from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Work
+from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Work
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import examples, rows, shapes, sum_lead, summed_into, times
+from chainrule.ops._util import examples, product_into, rows, shapes, sum_lead, summed_into, times
 from chainrule.ops.arrays.elementwise import add
 from chainrule.ops.arrays.matmul import matmul
 from chainrule.ops.arrays.shape import transpose
@@ -66,10 +66,8 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     if needs[1]:
         X = rows(x)  # (rows, in)
         left, right = (X, dY) if layout == "in_out" else (dY, X)
-        into = needs[1].array if isinstance(needs[1], Into) else None
-        dW = native.matmul(  #                                                                      [LI.2]
-            left.T, right, out=into, accumulate=into is not None, precision=mode.precision
-        )
+        dW, adds = product_into(needs[1], W)
+        native.matmul(left.T, right, out=dW, accumulate=adds, precision=mode.precision)  #          [LI.2]
     if needs[2]:
         db = summed_into(needs[2], dY.shape[1:])
         native.kernels().column_sums(db, dY)  # added to                                           [LI.3]
