@@ -1,7 +1,8 @@
 """A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
 
-    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about 80 minutes
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds text/names.txt; about 80 minutes
     python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about 25 minutes of a core
+    python -m benchmarks.recipes.names --only transformer --split 1          other names for choosing and for testing
     python -m benchmarks.recipes.names --only transformer --state DIR        the same, continued when called again
     python -m benchmarks.recipes.names --data identifiers --steps 300        any list that `chainrule data list` knows
 
@@ -20,6 +21,7 @@ import numpy as np
 
 import chainrule as cr
 from benchmarks.harness import command_line, progress
+from benchmarks.recipes.results import write
 from chainrule.autograd.types import Array
 from chainrule.data import load
 from chainrule.doctor import verdict
@@ -48,17 +50,18 @@ BATCH = 512  # names per update
 TELL = 250  # updates between two lines of progress
 MEMORY = 0.995  # of the running mean of a transformer's weights
 PARTS = ("counting", "mlp", "transformer")
+TITLE = "Names: a transformer of 4 layers of width 128, nats per character, the end of a name included"
 
 
 class Names:
     """Names as rows of ids, 0 before and after each, padded with targets that do not count."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: list[str], split: int = 0) -> None:
         tokenizer = CharTokenizer.train("".join(lines))
         self.vocab_size = tokenizer.vocab_size + 1
         self.rows = [tokenizer.encode(line) + 1 for line in lines]
         self.length = 1 + max(map(len, self.rows))  # of the longest, with its end
-        shuffled = generator("split", seed=0).permutation(len(self.rows))
+        shuffled = generator("split", seed=split).permutation(len(self.rows))
         eight, nine = (round(share * len(shuffled)) for share in (0.8, 0.9))
         self.train, self.dev, self.test = (
             [self.rows[i] for i in part] for part in (shuffled[:eight], shuffled[eight:nine], shuffled[nine:])
@@ -200,18 +203,27 @@ def main() -> None:
     parser.add_argument("--gpt-steps", type=int, default=4000)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the transformer")
+    parser.add_argument(
+        "--split", type=int, default=0, help="seed of the choice of names for training, dev and test"
+    )
     parser.add_argument("--state", type=Path, help="directory in which transformers can be continued")
     args = parser.parse_args()
-    names = Names([line.strip() for line in load(args.data).text.splitlines() if line.strip()])
+    lines = [line.strip() for line in load(args.data).text.splitlines() if line.strip()]
+    names = Names(lines, args.split)
     if "counting" in args.only:
         bigram = counted(names)
         bigram_by_gradient(names, bigram.nll())
     if "mlp" in args.only:
         windows(names, args.steps)
     if "transformer" in args.only:
-        if args.state is not None:
-            args.state.mkdir(exist_ok=True)
-        transformers(names, args.gpt_steps, args.seeds, args.state)
+        state = args.state and args.state / f"split-{args.split}"
+        if state is not None:
+            state.mkdir(parents=True, exist_ok=True)
+        rows = transformers(names, args.gpt_steps, args.seeds, state)
+        if args.data == "names" and args.gpt_steps == parser.get_default("gpt_steps"):
+            header = ["split", "seed", "train", "dev", "test", "CPU time"]
+            command = "python -m benchmarks.recipes.names --only transformer --split N"
+            write("names", TITLE, [command], header, [[str(args.split), *row] for row in rows], keys=2)
 
 
 def windows(names: Names, steps: int) -> None:
@@ -234,12 +246,12 @@ def windows(names: Names, steps: int) -> None:
     say(f"MLP, context {context}, once", model.count(), test=names.loss(model, names.test))
 
 
-def transformers(names: Names, steps: int, seeds: list[int], folder: Path | None = None) -> None:
-    """The same GPT with each seed, and the mean of their losses on the test names.
+def transformers(names: Names, steps: int, seeds: list[int], folder: Path | None = None) -> list[list[str]]:
+    """The same GPT with each seed, and the mean of their losses on the test names; rows of the table of results.
 
     Of its last weights and their running mean those are taken that do better on dev.
     """
-    tests = []
+    tests, rows = [], []
     for seed in seeds:
         cr.seed(seed)
         gpt = GPT(GPTConfig(4, 4, 128, block_size=names.length, vocab_size=names.vocab_size, dropout=0.35))
@@ -255,8 +267,10 @@ def transformers(names: Names, steps: int, seeds: list[int], folder: Path | None
         found = {"last_dev": last, "mean_dev": mean, **losses, "cpu_seconds": round(seconds, 1)}
         say("GPT, 4 layers of width 128", gpt.count(), seed=seed, **found)
         tests.append(losses["test"])
+        rows.append([str(seed), *(f"{loss:.4f}" for loss in losses.values()), f"{seconds:.0f} s"])
     spread = Spread.of(tests)
     say(f"GPT, mean of {len(seeds)}", gpt.count(), test=spread.mean, standard_error=spread.error)
+    return [*rows, [f"mean of {len(seeds)}", "", "", f"{spread.mean:.4f} ± {spread.error:.4f}", ""]]
 
 
 if __name__ == "__main__":

@@ -64,3 +64,10 @@ def test_parts_of_a_batch_give_the_gradient_of_the_whole(names: recipe.Names) ->
         recipe.backward(gpt, *names.batch(names.train), lengths, parts)
         found.append(gpt.parameters().grad.copy())
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-6)
+
+
+def test_another_split_has_other_names(names: recipe.Names) -> None:
+    lines = [chr(97 + i) * n for i in range(26) for n in range(1, 5)]
+    first, same, other = (recipe.Names(lines, split) for split in (0, 0, 1))
+    parts = [[bytes(row.tolist()) for row in each.test] for each in (first, same, other)]
+    assert parts[0] == parts[1] and not set(parts[0]) == set(parts[2])
