@@ -1,6 +1,6 @@
 """A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
 
-    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds text/names.txt; about 80 minutes
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names       FOLDER holds text/names.txt; about 80 minutes
     python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about 25 minutes of a core
     python -m benchmarks.recipes.names --only transformer --split 1          other names for choosing and for testing
     python -m benchmarks.recipes.names --only transformer --state DIR        the same, continued when called again

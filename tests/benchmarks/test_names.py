@@ -70,4 +70,4 @@ def test_another_split_has_other_names(names: recipe.Names) -> None:
     lines = [chr(97 + i) * n for i in range(26) for n in range(1, 5)]
     first, same, other = (recipe.Names(lines, split) for split in (0, 0, 1))
     parts = [[bytes(row.tolist()) for row in each.test] for each in (first, same, other)]
-    assert parts[0] == parts[1] and not set(parts[0]) == set(parts[2])
+    assert parts[0] == parts[1] and set(parts[0]) != set(parts[2])

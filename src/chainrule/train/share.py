@@ -33,7 +33,7 @@ class Share:
     def __init__(self, model: Model, *, compiled: bool = True) -> None:
         self.model, self.parameters = model, model.parameters()
         self.compiled = Compiled(model) if compiled else None
-        self.scale = 1.0  # how many times the gradient in the block has counted in the step
+        self.counted = 1.0  # how many times the gradient in the block has counted in the step
 
     @classmethod
     def of(cls, model: Model, config: TrainConfig) -> Share:
@@ -49,7 +49,8 @@ class Share:
 
     def backward(self, batch: Batch, accumulate: int | None, factor: float) -> tuple[float, State | None]:
         """Fill the gradient block anew; the loss of the batch, and the state after it."""
-        gradient, self.scale = None if self.compiled is None else self.compiled.gradient, 1.0
+        gradient = None if self.compiled is None else self.compiled.gradient
+        self.counted = 1.0
         with self.parameters.replaced():
             return backward(self.model, batch, accumulate=accumulate, factor=factor, gradient=gradient)
 
@@ -60,12 +61,12 @@ class Share:
     def update(self, optimizer: AdamW, lr: float, scale: float) -> None:
         """One step by `scale` times this gradient."""
         optimizer.step(lr, scale=scale)
-        self.scale = scale
+        self.counted = scale
 
     def complete(self) -> None:
         """Bring the gradient of the last step into the block, whole and as it counted, for those who look at it."""
-        multiply(self.parameters, self.scale)
-        self.scale = 1.0
+        multiply(self.parameters, self.counted)
+        self.counted = 1.0
 
     def rest(self) -> None:
         """Free the memory of the compiled step."""
@@ -102,7 +103,8 @@ class RankShare(Share):
 
     def backward(self, batch: Batch, accumulate: int | None, factor: float) -> tuple[float, State | None]:
         self.parameters.zero_grad()  # shards travel whole, also where nothing is added
-        self.scale, self.missing = 1.0, [0] * len(self.exchange.cut)
+        self.counted = 1.0
+        self.missing = [0] * len(self.exchange.cut)
         for bucket in self.bucket.values():
             self.missing[bucket] += 1
         share, done = (self.world.rank, self.ranks), self._done if self.overlap else None
