@@ -28,7 +28,7 @@ from chainrule.models.model import Model
 from chainrule.models.replayable import FLOAT32, Replayable, printed
 from chainrule.nn import Layer
 
-MOST = 8  # recordings of a model
+MOST = 16  # recordings of a model; a batch that is split needs two
 MOST_BYTES = 1 << 30  # of the memory that they share, for another one to be made
 MOST_SHAPES = 256  # that are remembered
 IDLE = 64  # microbatches without use: then a recording gives way to another
