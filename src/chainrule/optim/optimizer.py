@@ -42,8 +42,9 @@ class Optimizer(Answering):
         self.steps = 0
         self._compiled = False  # asked once a step: a list of tensors must look at all of them
         self.arrays = self._new_arrays()
-        self._scratch = np.empty(CHUNK, self.params.grad.dtype)
-        self._product = np.empty(0, self.params.grad.dtype)
+        # They grow when they are used: the dtype is known then, without `grad`, which joins a list of tensors.
+        self._scratch: Array = np.empty(0)
+        self._product: Array = np.empty(0)
 
     def _new_arrays(self) -> dict[str, Array]:
         grads = self.params.grad  # of what learns: there is no state for frozen parameters
