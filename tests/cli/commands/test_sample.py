@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
+from chainrule.cli.commands.sample import DRAWN
 from chainrule.generate import Decoder, score
 from chainrule.generate.score import Scorer
 from chainrule.models import Seq2Seq
@@ -67,6 +68,17 @@ def test_pairs_of_a_bias_follow_one_flag_or_several(sample: Any, run_folder: Pat
     flags = ("--prompt", "The", "--max-new-tokens", "9", "--temperature", "0", "--logit-bias")
     assert sample(*flags, "5", "90", "7", "-inf", "3", "99") == f"The{9 * third}\n"
     assert sample(*flags, "5", "90", "--logit-bias", "3", "99") == sample(*flags, "5", "90", "3", "99")
+
+
+def test_the_help_names_what_asks_a_translator_to_draw(capsys: pytest.CaptureFixture[str]) -> None:
+    """And says of a seed by itself that it does not."""
+    with pytest.raises(SystemExit):
+        main(["sample", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    _, listed = said.split("what asks it to draw: ", 1)
+    names = listed.partition(".")[0].replace(" or ", ", ").split(", ")
+    assert {name.strip().lstrip("-").replace("-", "_") for name in names} == DRAWN
+    assert "where nothing is drawn it does not count" in said
 
 
 def test_a_stop_string_ends_the_text_before_it(sample: Any) -> None:
