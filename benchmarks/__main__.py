@@ -50,7 +50,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--results", type=Path, help=f"folder to write into (default {RESULTS.relative_to(ROOT)})"
     )
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="page with the speed table")
+    parser.add_argument(
+        "--readme",
+        type=Path,
+        help="page with the speed table (default: that of the repository, by its own results)",
+    )
     return parser.parse_args()
 
 
@@ -87,11 +91,25 @@ def main() -> None:
     print(machine, markdown(HEADER, headlines), *notes, sep="\n\n")
     progress(f"written to {folder}")
     if not args.quick:
-        pages = {name: path for name in README if (path := folder / f"{name}.md").exists()}
-        block = readme_block({name: path.read_text(encoding="utf-8") for name, path in pages.items()})
-        text = args.readme.read_text(encoding="utf-8")
-        args.readme.write_text(between_markers(text, "speed", block), encoding="utf-8")
-        progress(f"speed table written to {args.readme}")
+        write_readme(folder, args.readme)
+
+
+def write_readme(folder: Path, readme: Path | None) -> None:
+    """The speed table by the pages of a folder: that of the repository, or of `readme`, if no page of it is missing."""
+    if readme is None and folder.resolve() != RESULTS.resolve():
+        progress(
+            "README not written: the results are not those of the repository (name a page with --readme)"
+        )
+        return
+    pages = {name: folder / f"{name}.md" for name in README}
+    if missing := [name for name, path in pages.items() if not path.exists()]:
+        progress(f"README not written: {folder} has no page of {', '.join(missing)} (measure these too)")
+        return
+    readme = readme or ROOT / "README.md"
+    block = readme_block({name: path.read_text(encoding="utf-8") for name, path in pages.items()})
+    text = readme.read_text(encoding="utf-8")
+    readme.write_text(between_markers(text, "speed", block), encoding="utf-8")
+    progress(f"speed table written to {readme}")
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ def race(programs: Sequence[Program], case: str, rounds: int, count: int) -> lis
 
 
 def settle(programs: Iterable[Program]) -> None:
-    """Wait until none of them uses a core any more."""
+    """Wait until none of them uses a core any more, for `LONGEST` at most; other programs are not watched."""
     running, end = list(programs), time.monotonic() + LONGEST
     while time.monotonic() < end:
         before = [program.cpu_ticks() for program in running]

@@ -41,7 +41,9 @@ REPLACES = "a new run replaces this file."
 
 
 def not_measured(work: str, reason: str, ours: str = "–") -> Row:
-    return Row(work, ours, f"{NOT_MEASURED}: {reason}", "–")
+    """A row that says why; in a cell of Markdown, which is one line and ends at a |"""
+    cell = " ".join(reason.split()).replace("|", "&#124;")
+    return Row(work, ours, f"{NOT_MEASURED}: {cell}", "–")
 
 
 @dataclass

@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from chainrule import files
 from chainrule.errors import ConfigError, Failure
 from chainrule.files import alone, new_file, new_folder, taken, write
 
@@ -39,6 +41,56 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt), make(tmp_path / "a" / "b" / "c"):  # type: ignore[operator]
             raise KeyboardInterrupt
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["file"]
+
+
+def test_directories_stay_above_what_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though another process takes it away at once, and they are empty."""
+
+    def taken_away(folder: Path) -> None:
+        for path in folder.iterdir():
+            (path.rmdir if path.is_dir() else path.unlink)()
+
+    monkeypatch.setattr(files, "flush_folder", taken_away)
+    write(tmp_path / "a" / "file", b"new")
+    with new_folder(tmp_path / "b" / "folder"):
+        pass
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_directory_that_another_removes_is_made_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """One that has failed removes it: it was made for both, and is empty."""
+    made, removed = Path.mkdir, []
+
+    def lost(path: Path, *given: Any, **options: Any) -> None:
+        made(path, *given, **options)
+        if len(removed) < times:
+            removed.append(path)
+            path.rmdir()
+
+    monkeypatch.setattr(Path, "mkdir", lost)
+    path = tmp_path / "deep" / "file"
+    if times == 1:
+        write(path, b"new")
+        assert path.read_bytes() == b"new"
+    else:
+        with pytest.raises(ConfigError, match="file: cannot be written"):
+            write(path, b"new")
+        assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["{long}", "{long}/file", "new/{long}/file"])
+def test_a_name_that_is_too_long_is_refused_in_one_line(tmp_path: Path, place: str) -> None:
+    path = tmp_path / place.format(long="a" * 300)
+    refused = r"(a|file): cannot be written \(File name too long\)"
+    for begin in (new_file, new_folder):
+        with pytest.raises(ConfigError, match=refused), begin(path):  # type: ignore[operator]
+            pass
+    with pytest.raises(ConfigError, match=refused):
+        write(path, b"new")
+    assert not os.listdir(tmp_path)
 
 
 def test_a_link_is_followed_and_what_is_no_file_is_left_alone(tmp_path: Path) -> None:

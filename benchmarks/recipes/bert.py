@@ -95,13 +95,15 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--heads", nargs="+", choices=HEADS, default=list(HEADS))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--work", type=Path, help="directory of everything that is made")
+    parser.add_argument(
+        "--work", type=Path, help="directory of everything that is made, by the texts it is made of"
+    )
     args = parser.parse_args()
     text = "prose" if args.reviews is None else "prose, then reviews"
     commands = [f"chainrule {command}" for command in (MAKE | LAST | MODELS).values()]
     with tempfile.TemporaryDirectory() as place:
-        work = args.work or Path(place)
-        work.mkdir(exist_ok=True)
+        work = (args.work or Path(place)) / ("prose" if args.reviews is None else "prose-reviews")
+        work.mkdir(parents=True, exist_ok=True)
         found = files(work, Path(os.environ["CHAINRULE_DATA"]) / "classify")
         training = [row.text for train, _ in found.values() for row in texts_of(train)]
         body = pretrain(work, args.steps, training, args.reviews)

@@ -25,6 +25,7 @@ public:
     Allocator(const Allocator&) = delete;
 
     void* allocate(size_t bytes, bool briefly = false) {
+        if (bytes > SIZE_MAX / 2) return nullptr;  // no system has it, and rounded up it would be beyond size_t
 #if defined(__SANITIZE_ADDRESS__)  // exactly the requested size, so that every access beyond it is found
         if (!keeps_) return std::malloc(bytes ? bytes : 1);
 #endif

@@ -79,5 +79,6 @@ void check_embedding();
 void check_word2vec();
 void check_panels();
 void check_cache();
+void check_memory();
 
 }  // namespace chainrule::tests

@@ -160,6 +160,7 @@ int main(int count, char** arguments) {
     check_word2vec();
     check_panels();
     check_cache();
+    check_memory();
     size_t isas_count;
     const chainrule::Isa* const all = chainrule::isas(&isas_count);
     std::printf("kernels on");

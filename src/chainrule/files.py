@@ -51,19 +51,19 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     (check_file if replace else check_new_file)(path)
     partial, new = _partial(path), _missing_parents(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _drop_leftovers(path)
-        with partial.open("wb") as file:
+        with _opened(partial) as file:
+            _drop_leftovers(path)
             yield file
             flush(file)
         partial.replace(path)
         flush_folder(path.parent)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-    finally:
+    except BaseException as error:
         with suppress(OSError):  # it was renamed, or never created
             partial.unlink()
         _remove_empty(new)
+        if isinstance(error, OSError):
+            raise _cannot_write(path, error) from error
+        raise
 
 
 @contextmanager
@@ -83,11 +83,12 @@ def new_folder(path: Path) -> Iterator[Path]:
             path.rmdir()  # an empty folder may exist
         partial.rename(path)
         flush_folder(path.parent)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-    finally:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
         _remove_empty(new)
+        if isinstance(error, OSError):
+            raise _cannot_write(path, error) from error
+        raise
 
 
 @contextmanager
@@ -198,6 +199,16 @@ def _partial(path: Path) -> Path:
     return path.absolute().with_name(f".{path.absolute().name}.{os.getpid()}.partial")
 
 
+def _opened(partial: Path) -> IO[bytes]:
+    """A new file, with the folders above it."""
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return partial.open("wb")
+    except FileNotFoundError:  # another process has failed, and removed the folder, which was empty
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        return partial.open("wb")
+
+
 def _missing_parents(path: Path) -> list[Path]:
     """The folders above a path that do not exist yet, the innermost first."""
     return [folder for folder in path.absolute().parents if not folder.exists()]
@@ -284,7 +295,11 @@ def check_folder(path: Path) -> None:
 
 def _check_parent(path: Path) -> None:
     """The directory that a path is in, or the nearest that exists, must be one to write in."""
-    there = next((parent for parent in path.absolute().parents if parent.exists()), None)
+    try:
+        path.exists()  # may fail itself: for a name that is too long
+        there = next((parent for parent in path.absolute().parents if parent.exists()), None)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
     if there is not None and not there.is_dir():
         raise _cannot_write(path, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
 

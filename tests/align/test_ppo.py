@@ -106,6 +106,21 @@ def test_answers_are_judged_at_the_temperature_at_which_they_are_drawn() -> None
     assert measured["policy/entropy"] == pytest.approx(entropies[rollout.mask].mean(), rel=1e-4)
 
 
+def test_gradients_count_as_clipping_leaves_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = ppo(grad_clip=1e-3)
+    counted: list[float] = []
+    step = method.optimizer.step
+
+    def watched(lr: float, *, scale: float = 1.0) -> None:
+        counted.append(scale * cr.optim.global_norm(method.learner.parameters()))
+        step(lr, scale=scale)
+
+    monkeypatch.setattr(method.optimizer, "step", watched)
+    found = method.update(method.experience(method.roll_out(PROMPTS, 0)), 0, 1e-3)
+    assert counted and counted == pytest.approx([1e-3] * len(counted))
+    assert found["policy/grad_norm"] > 1e-3  # that before clipping
+
+
 @pytest.mark.requirement("R-411")
 def test_the_reference_is_frozen_and_the_reward_rises() -> None:
     method = ppo(beta=0.01, epochs=2)

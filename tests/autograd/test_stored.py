@@ -44,6 +44,14 @@ def test_each_use_reads_and_none_can_be_written_to() -> None:
         param.array[...] = 0
 
 
+def test_a_number_stays_one_and_a_transposed_matrix_is_read_row_by_row() -> None:
+    scalar, matrix = StoredParam((), decay=False), StoredParam((3, 2), decay=True)
+    scalar.read = lambda: np.array(2.0, np.float32)
+    matrix.read = lambda: VALUES.T
+    assert scalar.array.shape == scalar.shape == () and scalar.array == 2
+    assert matrix.array.flags.c_contiguous and (matrix.array == VALUES.T).all()
+
+
 def test_a_trace_reads_nothing() -> None:
     param, reads = stored()
     graph = trace(lambda x: cr.ops.linear(x, param, None), x=cr.Tensor(np.ones((4, 3), np.float32)))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from itertools import count
 from mmap import mmap
+from types import SimpleNamespace
 
 import pytest
+from benchmarks import harness
 from benchmarks.harness import (
     LONGEST,
+    SETTLE,
     Measured,
     Program,
     Unavailable,
@@ -49,15 +54,31 @@ def test_programs_take_turns_in_every_round() -> None:
     assert asked == ["ours step 3", "peer step 3"] * 2
 
 
-def test_a_turn_begins_when_the_helpers_of_others_no_longer_spin() -> None:
-    program = Program("peer", WORKER, "spin")
-    began = time.monotonic()
-    program.ask("step", 1)  # answered at once, while a thread spins on for half a second
-    settle([program])
-    assert 0.4 < time.monotonic() - began < LONGEST
-    before = program.cpu_ticks()
-    settle([program])
-    assert program.cpu_ticks() == before > 0
+class Spinning:
+    """A program whose helpers have used `ticks`, one more of them each time; only `sleep` advances the clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, ticks: Iterable[int]) -> None:
+        self.cpu_ticks = iter(ticks).__next__
+        self.slept: list[float] = []
+        clock = SimpleNamespace(monotonic=lambda: sum(self.slept), sleep=self.slept.append)
+        monkeypatch.setattr(harness, "time", clock)
+
+
+def test_a_turn_begins_when_the_helpers_of_others_no_longer_spin(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Spinning(monkeypatch, [1, 2, 3, 3])
+    settle([program])  # type: ignore[list-item]
+    assert program.slept == [SETTLE] * 2
+
+
+def test_helpers_that_spin_for_ever_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Spinning(monkeypatch, count())
+    settle([program])  # type: ignore[list-item]
+    assert LONGEST <= sum(program.slept) < LONGEST + 2 * SETTLE
+
+
+def test_the_ticks_of_a_worker_are_counted() -> None:
+    program = Program("peer", WORKER, "serve")
+    assert program.cpu_ticks() > 0  # it has started Python
     program.close()
 
 

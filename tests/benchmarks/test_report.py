@@ -94,6 +94,12 @@ def test_a_row_that_was_not_measured_says_so() -> None:
     assert "| decode | 9.60 ms | not measured: llama.cpp not found | – |" in readme_block({"decode": text})
 
 
+def test_a_reason_of_any_text_stays_in_its_cell() -> None:
+    row = not_measured("decode", "llama-bench: -p a|b\n\n| failed |  twice")
+    text = page("decode", Table("Decode", "", ["a"], headlines=[row]), "Machine.")
+    assert headlines_of(text) == [row] and "-p a&#124;b &#124; failed &#124; twice" in row.peer
+
+
 def test_the_readme_has_rows_of_several_runs_each_with_its_machine() -> None:
     row = Row("a step", "1 ms", "peer 2 ms", "2.00")
     table = Table("T", "About.", ["a"], rows=[("1",)], headlines=[row], notes=["Note."])
@@ -129,8 +135,11 @@ def test_decoding_is_compared_with_the_fastest_peer_of_each_format() -> None:
     )
 
 
-def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> str:
-    """Runs the command with benchmarks that take no time; the README it may have written."""
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str, readme: bool = True) -> str:
+    """Runs the command with benchmarks that take no time; the README it may have written.
+
+    The repository is `tmp_path`; the results are in a folder of their own, and `readme` names the README.
+    """
 
     def measure(threads: int, quick: bool) -> Table:
         return Table(
@@ -148,14 +157,18 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> str:
     def module(name: str) -> SimpleNamespace:
         return SimpleNamespace(measure=gone if name.endswith("word2vec") else measure)
 
-    readme = tmp_path / "README.md"
-    readme.write_text(PAGE, encoding="utf-8")
+    path = tmp_path / "README.md"
+    path.write_text(PAGE, encoding="utf-8")
     monkeypatch.setattr(program.importlib, "import_module", module)
     monkeypatch.setattr(program, "describe_machine", lambda threads: "Machine.")
-    folders = ["--results", str(tmp_path / "results"), "--readme", str(readme)]
-    monkeypatch.setattr(sys, "argv", ["benchmarks", *options, *folders])
+    monkeypatch.setattr(program, "ROOT", tmp_path)
+    monkeypatch.setattr(program, "RESULTS", tmp_path / "benchmarks" / "results")
+    named = ["--readme", str(path)] if readme else []
+    if "--results" not in options:
+        named += ["--results", str(tmp_path / "results")]
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *options, *named])
     program.main()
-    return readme.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8")
 
 
 def test_a_whole_run_writes_every_table_and_the_readme(
@@ -175,11 +188,27 @@ def test_a_whole_run_writes_every_table_and_the_readme(
 def test_a_part_of_a_run_replaces_its_own_rows_of_the_readme(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    fake(monkeypatch, tmp_path, "--only", "steps")
-    path = tmp_path / "results" / "steps.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("| work |", "| before |"), encoding="utf-8")
+    fake(monkeypatch, tmp_path)
+    for path in (tmp_path / "results").iterdir():
+        path.write_text(path.read_text(encoding="utf-8").replace("| work |", "| before |"), encoding="utf-8")
     written = fake(monkeypatch, tmp_path, "--only", "bpe", "gemm")  # gemm has no rows there
-    assert written.count("| work |") == 1 and written.index("| before |") < written.index("| work |")
+    assert written.count("| work |") == 1 and written.count("| before |") == len(program.README) - 2
+    assert written.index("| before |") < written.index("| work |")
+
+
+def test_results_elsewhere_leave_the_readme_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Unless it is named: its rows are those of the repository's own results."""
+    assert fake(monkeypatch, tmp_path, readme=False) == PAGE
+    own = ("--results", str(tmp_path / "more" / ".." / "benchmarks" / "results"))
+    assert "| work | 1 ms |" in fake(monkeypatch, tmp_path, *own, readme=False)
+
+
+def test_a_page_that_is_missing_costs_no_rows_of_the_readme(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(monkeypatch, tmp_path, "--only", "steps") == PAGE
+    assert "README not written" in capsys.readouterr().err
+    assert (tmp_path / "results" / "steps.md").exists()
 
 
 def test_a_quick_run_leaves_the_readme_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -62,6 +62,17 @@ def test_scores_are_without_dropout_and_leave_the_mode_alone() -> None:
         score(cr.nn.Linear(2, 2), [1])  # type: ignore[arg-type]
 
 
+def test_a_format_that_would_be_ignored_is_refused() -> None:
+    """As a session refuses it: a forward pass has no cache, and counts have no formats."""
+    counts = NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4)
+    with pytest.raises(ConfigError, match=r"cache is 'int8' without weights \(must be fp32"):
+        score(model_of("gpt"), [1, 2], cache="int8")
+    for options in ({"weights": "nope"}, {"weights": "int8"}, {"cache": "int8"}):
+        with pytest.raises(ConfigError, match="must be fp32"):
+            score(counts, [2, 3], **options)
+    assert (score(counts, [2, 3, 1], weights="stored") == score(counts, [2, 3, 1])).all()
+
+
 def test_candidates_by_total_by_token_and_by_byte() -> None:
     tokenizer = CharTokenizer("abcé")
     # After a: always b. After b: c three times of four, else a. After c: c or é.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -16,6 +18,7 @@ from chainrule.errors import ConfigError, GraphError
 from chainrule.nn import Dropout, Linear
 from chainrule.optim import SGD, AdaGrad, Adam, AdamW, Lion, Momentum, Optimizer, RMSprop, cosine
 from chainrule.optim.optimizer import CHUNK
+from chainrule.optim.tensors import Tensors
 from tests.optim.helpers import block, descend_square, set_gradients
 from tests.vectors import vector
 
@@ -376,11 +379,61 @@ def test_parameters_that_moved_to_another_block_are_noticed() -> None:
         (lambda p: Lion(p, betas=(-0.1, 0.5)), "Lion: betas"),
         (lambda p: Lion(p, weight_decay=-0.1), "Lion: weight_decay"),
         (lambda p: SGD(p, 0.1).step(lr=float("inf")), "SGD: lr is inf"),
+        (lambda p: SGD(p, "0.1"), r"SGD: lr is '0\.1' \(must be a finite number, at least 0\)"),
+        (lambda p: SGD(p, b"1"), "SGD: lr is b'1'"),
+        (lambda p: SGD(p, True), "SGD: lr is True"),
+        (lambda p: SGD(p, np.True_), "SGD: lr is np.True_"),
+        (lambda p: SGD(p, None), "SGD: lr is None"),
+        (lambda p: SGD(p, 10**400), "SGD: lr is 1000"),
+        (lambda p: SGD(p, np.array([0.1])), r"SGD: lr is array\(\[0\.1\]\) \(must be a finite number"),
+        (lambda p: SGD(p, np.array("x")), r"SGD: lr is array\('x'"),
+        (lambda p: SGD(p, [0.1, [0.2]]), r"SGD: lr is \[0\.1, \[0\.2\]\] \(must be a finite number"),
     ],
 )
 def test_bad_settings_are_refused(make: Callable[[Parameters], object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make(block([1.0]))
+
+
+@pytest.mark.parametrize(
+    "lr",
+    [
+        Decimal("0.5"),
+        Fraction(1, 2),
+        np.float32(0.5),
+        np.array(0.5),
+        cr.Tensor(0.5),
+        cr.Tensor(np.array(0.5)),
+    ],
+)
+def test_every_kind_of_number_is_a_rate(lr: Any) -> None:
+    for make in (lambda p: SGD(p, lr), lambda p: SGD(p, 0.1)):
+        params = block([1.0])
+        optimizer = make(params)
+        set_gradients(params, [1.0])
+        optimizer.step(lr=lr)
+        assert params["p0"].data[0] == 0.5
+    assert type(SGD(block([1.0]), lr).lr) is float
+
+
+def test_gradients_of_a_list_of_tensors_are_joined_once_for_an_optimizer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    joined: list[int] = []
+    whole = Tensors.grad.fget  # type: ignore[attr-defined]
+
+    def counted(tensors: Tensors) -> Any:
+        joined.append(tensors.size)
+        return whole(tensors)
+
+    monkeypatch.setattr(Tensors, "grad", property(counted))
+    param = Param(np.ones(3, np.float32))
+    optimizer = AdamW([param], 0.1)
+    assert joined == [3]
+    param.grad = np.ones(3, np.float32)
+    with cr.backend("reference"):
+        optimizer.step(scale=0.5)
+    assert joined == [3] and param.array.dtype == np.float32
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -23,7 +23,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ChainruleError, ConfigError, Failure, Setting
 from chainrule.models import LanguageModel, Model
-from chainrule.optim import AdamW, clip_global_norm
+from chainrule.optim import AdamW, clip_factor, global_norm
 from chainrule.random import generator
 
 Reward = Callable[[Rollout], Sequence[float] | Rows]
@@ -165,11 +165,11 @@ class PolicyGradient:
                 with random.step(number):
                     loss, measured = self.loss(experience, np.sort(part))
                     loss.backward()
-                norm = clip_global_norm(parameters, config.grad_clip)
+                norm = global_norm(parameters)
                 if not np.isfinite(loss.item() + norm):
                     said = f"loss {loss.item()}, gradient norm {norm} at step {number + 1} (must be finite): "
                     raise Failure(f"policy: {said}try a smaller ", Setting("lr"), f" than {lr:g}")
-                self.optimizer.step(lr)
+                self.optimizer.step(lr, scale=clip_factor(norm, config.grad_clip))
                 seen.append(measured | {"loss/total": loss.item(), "policy/grad_norm": float(norm)})
         return {name: float(np.mean([each[name] for each in seen])) for name in seen[0]}
 

@@ -41,7 +41,7 @@ class StoredParam(Param):
             return self._own
         if self.read is None or mode.trace is not None:
             return self._shown
-        found = np.ascontiguousarray(self.read())  # as in memory: transposed, ops give other last bits
+        found = np.asarray(self.read(), order="C")  # as in memory: transposed, ops give other last bits
         found.setflags(write=False)
         return found
 

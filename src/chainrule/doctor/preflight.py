@@ -200,7 +200,7 @@ def measure(
         model.train()
         with random.seeded(config.seed):
             loss, _ = backward(model, batch, accumulate=config.accumulate, gradient=gradient)
-        global_norm(block)
+        global_norm(block)  # for its time: a step asks for the norm, to clip by it
         return loss, time.perf_counter() - began
 
     with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):

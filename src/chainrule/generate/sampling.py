@@ -61,7 +61,7 @@ class Sampling(Fields):
     stop_tokens: tuple[int, ...] = ()
     """End before the first of these tokens, by id."""
     seed: int = 0
-    """The same seed generates the same text."""
+    """The same seed draws the same text; where nothing is drawn it does not count."""
 
     def __post_init__(self) -> None:
         check = Check("sample", self)

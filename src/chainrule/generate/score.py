@@ -8,7 +8,8 @@ half is read again and continues. So the numbers are the same as in generation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -31,52 +32,66 @@ from chainrule.types import Ids
 
 LogProbs = npt.NDArray[np.float64]
 By = Literal["total", "token", "byte"]
-LOGITS = 256
+LOGITS = 256  # tokens read at a time: with 50,257 tokens in a vocabulary their logits take 51 MB
 
 
 def score(model: Model, ids: npt.ArrayLike, *, weights: str = "", cache: str = "fp32") -> LogProbs:
     """ids (n,) -> ln P of each token but the first, given those before it (n - 1,)
 
-    By a forward pass; with `weights` by the decoder that generates, in these formats.
+    By a forward pass; with `weights` by the decoder that generates, in these formats. `Scorer` packs them once for
+    many texts.
 
     >>> import chainrule as cr
     >>> model = cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4)
     >>> cr.generate.score(model, [2, 3, 1]).round(4).tolist()
     [0.0, -0.6931]
     """
-    tokens = np.array(check_prompt(ids, vocab_size(model)))
-    n = len(tokens)
-    if n == 1:
-        return np.empty(0)
-    if isinstance(model, NGram):
-        seen = contexts(tokens[None, :-1], model.order - 1, model.ends.start)[0]  # (n - 1, order - 1)
-        with np.errstate(divide="ignore"):
-            return np.log(model.probability(seen, tokens[1:])).astype(np.float64)
-    logs = reader(model, weights, cache)
-    parts = [(0, n, 0)] if model.any_length else windows(n, model.context)
-    return np.concatenate([logs(tokens[start:end])[new:] for start, end, new in parts]).astype(np.float64)
+    return Scorer(model, weights, cache).score(ids)
 
 
-def reader(model: LanguageModel, weights: str, cache: str) -> Callable[[Ids], npt.NDArray[Any]]:
-    """What gives ids (n,) -> ln P of ids[1:] (n - 1,)"""
-    try:
-        decoder = Decoder(model, weights, cache=cache) if weights else None
-    except NotStreamable:
-        check_fp32(model, weights, cache)
-        decoder = None
-    return partial(passed, model) if decoder is None else partial(decoded, decoder)
+class Scorer:
+    """Scores texts one after the other, by the weights as they were when it was made."""
+
+    def __init__(self, model: Model, weights: str = "", cache: str = "fp32") -> None:
+        self.model = model
+        self.vocab_size = vocab_size(model)
+        self.decoder: Decoder | None = None
+        if weights and not isinstance(model, NGram):
+            with suppress(NotStreamable):
+                self.decoder = Decoder(model, weights, cache=cache)
+        elif cache != "fp32":
+            raise ConfigError(
+                f"score: cache is {cache!r} without weights (must be fp32: a forward pass has no cache)"
+            )
+        if self.decoder is None:
+            check_fp32(model, weights or "fp32", cache)
+
+    def score(self, ids: npt.ArrayLike) -> LogProbs:
+        """ids (n,) -> ln P of each token but the first (n - 1,)"""
+        model, tokens = self.model, np.array(check_prompt(ids, self.vocab_size))
+        n = len(tokens)
+        if n == 1:
+            return np.empty(0)
+        if isinstance(model, NGram):
+            seen = contexts(tokens[None, :-1], model.order - 1, model.ends.start)[0]  # (n - 1, order - 1)
+            with np.errstate(divide="ignore"):
+                return np.log(model.probability(seen, tokens[1:])).astype(np.float64)
+        logs = partial(passed, model) if self.decoder is None else partial(decoded, self.decoder)
+        parts = [(0, n, 0)] if model.any_length else windows(n, model.context)
+        return np.concatenate([logs(tokens[start:end])[new:] for start, end, new in parts]).astype(np.float64)
 
 
 def decoded(decoder: Decoder, ids: Ids) -> npt.NDArray[Any]:
-    """ids (n,) through an empty cache -> ln P of ids[1:] (n - 1,); of so many at a time there are logits"""
+    """ids (n,) read into an empty cache -> ln P of ids[1:] (n - 1,)
+
+    `LOGITS` tokens are read at a time: the logits of a whole text might not fit in memory.
+    """
     decoder.reset()
     found = []
     for start in range(0, len(ids) - 1, LOGITS):
-        some = ids[start : min(start + LOGITS, len(ids) - 1)]
-        logits = decoder.prefill(some, [0], every=True)  # (n, V)
-        found.append(
-            -ops.cross_entropy(logits, targets=ids[start + 1 : start + 1 + len(some)], reduction="none")
-        )
+        stop = min(start + LOGITS, len(ids) - 1)
+        logits = decoder.prefill(ids[start:stop], [0], every=True)  # (stop - start, V)
+        found.append(-ops.cross_entropy(logits, targets=ids[start + 1 : stop + 1], reduction="none"))
     return np.concatenate(found)
 
 

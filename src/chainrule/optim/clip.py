@@ -49,7 +49,7 @@ def clip_global_norm(params: Learned, limit: float) -> float:
 
 @answering
 def clip_factor(norm: float, limit: float) -> float:
-    """By what gradients whose global norm is `norm` are multiplied, that it is at most `limit`: `scale` of a step."""
+    """The factor that brings gradients of norm `norm` down to at most `limit`; pass it as `scale` to a step."""
     _check("clip_factor", limit)
     return limit / norm if math.isfinite(norm) and norm > limit else 1.0  # [OP.20]
 

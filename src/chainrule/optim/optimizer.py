@@ -6,8 +6,6 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +19,7 @@ from chainrule.types import Array
 Betas = tuple[float, float]  # how much two averages keep of the past, each from 0 to below 1
 
 CHUNK = 1 << 16  # elements per update: a chunk of values, gradients and state stays in the cache
+NOT_NUMBERS = (str, bytes, bool, np.bool_)  # though `float` takes them
 
 
 class Optimizer(Answering):
@@ -31,20 +30,21 @@ class Optimizer(Answering):
 
     slots: ClassVar[tuple[str, ...]] = ()
     # update(w, g, state, lr, decays): change the values w in place by their gradients g; state holds the same chunk of
-    # every slot. One with a parameter `scale` multiplies the gradients by it, as the kernels do while they read them;
-    # any other gets them multiplied.
+    # every slot. One that names a parameter `scale` multiplies the gradients by it, as the kernels do while they read
+    # them; any other gets them multiplied.
     update: Callable[..., None]
 
     weight_decay: float
 
     def __init__(self, params: Learned, lr: float) -> None:
         self.params = as_block(self._name, params, inspect.signature(type(self)).parameters)
-        self.lr = self._factor("lr", lr)
+        self.lr = self._non_negative("lr", lr)
         self.steps = 0
         self._compiled = False  # asked once a step: a list of tensors must look at all of them
         self.arrays = self._new_arrays()
-        self._scratch = np.empty(CHUNK, self.params.grad.dtype)
-        self._product = np.empty(0, self.params.grad.dtype)
+        # They grow when they are used: the dtype is known then, without `grad`, which joins a list of tensors.
+        self._scratch: Array = np.empty(0)
+        self._product: Array = np.empty(0)
 
     def _new_arrays(self) -> dict[str, Array]:
         grads = self.params.grad  # of what learns: there is no state for frozen parameters
@@ -57,15 +57,16 @@ class Optimizer(Answering):
         this way (`clip_factor`) saves a pass over memory.
         """
         self._check_block()
-        rate = self.lr if lr is None else self._factor("lr", lr)
-        scale = self._factor("scale", scale)
+        rate = self.lr if lr is None else self._non_negative("lr", lr)
+        scale = self._non_negative("scale", scale)
         self.steps += 1
         self._compiled = self.params.kernels() is not None
-        scales = _takes_scale(getattr(self.update, "__func__", self.update))
+        scales = _takes_scale(self.update)
         options = {"scale": scale} if scales else {}
+        # The kernels split the work among threads themselves; multiplied gradients are a copy of one chunk at a time.
+        whole = self.kernels is not None and (scales or scale == 1)
         for values, grads, span, decays, settings in self.params.pieces():
-            # The kernels split the work among threads themselves.
-            chunk = max(1, values.size) if self.kernels is not None and scales else CHUNK
+            chunk = max(1, values.size) if whole else CHUNK
             with self._in_group(settings, rate) as own:
                 for start in range(0, values.size, chunk):
                     stop = min(start + chunk, values.size)
@@ -89,7 +90,7 @@ class Optimizer(Answering):
         Of values and state there is a copy of one chunk at a time.
         """
         self._check_block()
-        rate = self.lr if lr is None else self._factor("lr", lr)
+        rate = self.lr if lr is None else self._non_negative("lr", lr)
         self._compiled = self.params.kernels() is not None
         for values, grads, span, decays, settings in self.params.pieces():
             for start in range(0, values.size, CHUNK):
@@ -184,10 +185,14 @@ class Optimizer(Answering):
     def _name(self) -> str:
         return type(self).__name__
 
-    def _factor(self, setting: str, value: Any) -> float:
-        is_number = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.size == 1)
-        self.require(is_number and 0 <= value < math.inf, setting, value, "a finite number, at least 0")
-        return float(value)
+    def _non_negative(self, setting: str, value: Any) -> float:
+        """The value of a setting as a float; what is no finite number from 0 on is refused."""
+        try:
+            number = math.nan if isinstance(value, NOT_NUMBERS) or np.ndim(value) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        self.require(0 <= number < math.inf, setting, value, "a finite number, at least 0")
+        return number
 
     def _check_block(self) -> None:
         if name := self.params.moved():
@@ -210,9 +215,9 @@ class Optimizer(Answering):
         return f"<{self._name} lr={' and '.join(f'{rate:g}' for rate in rates)}, {self.steps} steps done>"
 
 
-@lru_cache(maxsize=64)
 def _takes_scale(update: Callable[..., None]) -> bool:
-    return "scale" in inspect.signature(update).parameters
+    """Whether it names a parameter `scale`; that of what it wraps does not count, since the wrapper is called."""
+    return "scale" in inspect.signature(update, follow_wrapped=False).parameters
 
 
 answering_methods(Optimizer)

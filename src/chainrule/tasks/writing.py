@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import islice
 from typing import ClassVar
 
-from chainrule.generate import Beam, Request, Sampling, beam_search, run, score, session
+from chainrule.generate import Beam, Request, Sampling, beam_search, run, session
 from chainrule.generate.engine.weights import check_format
 from chainrule.generate.healing import Prompt
 from chainrule.generate.sample import completions, prompted
+from chainrule.generate.score import Scorer
 from chainrule.generate.session import vocab_size
 from chainrule.generate.stopping import StopText
 from chainrule.models import LanguageModel
@@ -16,6 +18,7 @@ from chainrule.tasks.answer_options import (
     DEFAULTS,
     Answer,
     AnswerOptions,
+    Logs,
     Prompts,
     Tell,
     drawn,
@@ -66,15 +69,18 @@ class WritingTask(Task):
             show_special=options.show_special,
             tell=tell,
         )
-        each = (prompt for prompt in prompts for _ in range(options.num_samples))
-        for prompt, request in zip(each, requests, strict=True):
-            before = [None, *cls._scored(model, request.prompt, options)] if options.logprobs else None
-            yield drawn(tokenizer, prompt, request, before)
+        scorer = cls._scorer(model, options)
+        for prompt in prompts:
+            before: Logs | None = None
+            for request in islice(requests, options.num_samples):
+                if scorer and before is None:  # once for all samples of a prompt
+                    before = [None, *scorer.score(request.prompt).tolist()]
+                yield drawn(tokenizer, prompt, request, before)
 
     @staticmethod
-    def _scored(model: LanguageModel, ids: Sequence[int], options: AnswerOptions) -> list[float]:
-        """ln P of each token but the first, by the weights that write."""
-        return score(model, ids, weights=options.weights, cache=options.cache).tolist()
+    def _scorer(model: LanguageModel, options: AnswerOptions) -> Scorer | None:
+        """Scores by the weights that write, packed once for all texts; None if no scores are wanted."""
+        return Scorer(model, options.weights, options.cache) if options.logprobs else None
 
     @classmethod
     def stream(
@@ -90,6 +96,7 @@ class WritingTask(Task):
     def _searched(
         cls, model: LanguageModel, tokenizer: Tokenizer, prompts: Prompts, beam: Beam, options: AnswerOptions
     ) -> Iterator[Answer]:
+        scorer = cls._scorer(model, options)
         for prompt in prompts:
             begun = cls.begun(tokenizer, prompt, options.special)
             ids = begun.ids.tolist()
@@ -97,6 +104,6 @@ class WritingTask(Task):
                 stream = StopText(tokenizer, after=ids, special=options.show_special, typed=begun.typed)
                 text = "".join([*map(stream.push, found.tokens), stream.close()])
                 after = None
-                if options.logprobs:
-                    after = cls._scored(model, [*ids, *found.tokens], options)[len(ids) - 1 :]
+                if scorer:
+                    after = scorer.score([*ids, *found.tokens])[len(ids) - 1 :].tolist()
                 yield searched(tokenizer, prompt, text, found, after)

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.generate import score
+from chainrule.cli.commands.sample import DRAWN
+from chainrule.generate import Decoder, score
+from chainrule.generate.score import Scorer
 from chainrule.models import Seq2Seq
 from chainrule.runs import load_language_model
 from chainrule.runs.load import load
@@ -68,6 +70,17 @@ def test_pairs_of_a_bias_follow_one_flag_or_several(sample: Any, run_folder: Pat
     assert sample(*flags, "5", "90", "--logit-bias", "3", "99") == sample(*flags, "5", "90", "3", "99")
 
 
+def test_the_help_names_what_asks_a_translator_to_draw(capsys: pytest.CaptureFixture[str]) -> None:
+    """And says of a seed by itself that it does not."""
+    with pytest.raises(SystemExit):
+        main(["sample", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    _, listed = said.split("what asks it to draw: ", 1)
+    names = listed.partition(".")[0].replace(" or ", ", ").split(", ")
+    assert {name.strip().lstrip("-").replace("-", "_") for name in names} == DRAWN
+    assert "where nothing is drawn it does not count" in said
+
+
 def test_a_stop_string_ends_the_text_before_it(sample: Any) -> None:
     result = json.loads(sample("--prompt", "The quick ", "--temperature", "0", "--stop", "jumps", "--json"))
     assert result["text"] == "brown fox " and result["finish"] == "stop"
@@ -104,6 +117,43 @@ def test_log_probabilities_of_prompt_and_text(sample: Any, run_folder: Path) -> 
     assert (
         json.loads(sample("--prompt", "The", "--max-new-tokens", "0", "--logprobs", "--json"))["text"] == ""
     )
+
+
+@pytest.mark.parametrize("options", ["--num-samples 3", "--num-samples 3 --beam 3"])
+def test_log_probabilities_pack_the_weights_once(
+    sample: Any, run_folder: Path, monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    """Of many texts too: by one decoder beside the one that writes."""
+    made: list[Decoder] = []
+    packed = Decoder.__init__
+
+    def counted(decoder: Decoder, *given: Any, **options: Any) -> None:
+        packed(decoder, *given, **options)
+        made.append(decoder)
+
+    monkeypatch.setattr(Decoder, "__init__", counted)
+    flags = ("--prompt", "The", *options.split(), "--max-new-tokens", "4", "--logprobs", "--weights", "int8")
+    rows = [json.loads(line) for line in sample(*flags, "--json").splitlines()]
+    assert len(rows) == 3 and len(made) == 2
+    model, tokenizer = load_language_model(run_folder)
+    before = tokenizer.encode("The").tolist()
+    for row in rows:
+        ids = [*before, *(token["id"] for token in row["logprobs"])]
+        want = score(model, ids, weights="int8")[len(before) - 1 :]
+        np.testing.assert_allclose([token["logprob"] for token in row["logprobs"]], want, atol=1e-4)
+
+
+def test_samples_of_a_prompt_share_its_scores(sample: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scored: list[int] = []
+    alone = Scorer.score
+
+    def counted(scorer: Scorer, ids: Any) -> Any:
+        scored.append(len(ids))
+        return alone(scorer, ids)
+
+    monkeypatch.setattr(Scorer, "score", counted)
+    sample("--prompt", "The", "--num-samples", "20", "--max-new-tokens", "1", "--logprobs")
+    assert scored == [3]
 
 
 def test_a_search_gives_the_best_first(sample: Any) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import math
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -111,6 +114,22 @@ def test_a_subclass_that_overrides_update_is_heard() -> None:
         assert steps(lambda p: Halved(p, 0.2), 70_000, scale=scale) == want
 
 
+def test_a_subclass_that_overrides_update_gets_whole_pieces_of_gradients_as_they_are() -> None:
+    """The kernel that it calls splits them among threads; only multiplied gradients come as copies of chunks."""
+    sizes: list[int] = []
+
+    class Counted(Adam):
+        def update(self, w, g, state, lr, decays):
+            sizes.append(g.size)
+            super().update(w, g, state, lr, decays)
+
+    steps(lambda p: Counted(p, 0.1), 70_000)
+    assert min(sizes) >= 70_000
+    sizes.clear()
+    steps(lambda p: Counted(p, 0.1), 70_000, scale=0.3)
+    assert max(sizes) == CHUNK
+
+
 @pytest.mark.parametrize("kind", [Optimizer, Adam])
 def test_an_update_without_kernels_gets_gradients_as_they_count(kind: type[Optimizer]) -> None:
     class Plain(kind):
@@ -141,6 +160,46 @@ def test_an_update_from_elsewhere_gets_gradients_as_they_count() -> None:
     want = steps(lambda p: SGD(p, 0.1), 65, scale=0.3)
     assert steps(lambda p: Mixed(p, 0.1), 65, scale=0.3) == want
     assert steps(patched, 65, scale=0.3) == want
+
+
+def test_a_wrapper_of_an_update_gets_gradients_as_they_count() -> None:
+    """It is called, not what it wraps: it may take no `scale` at all. It need not be hashable either."""
+
+    class Wrapped(SGD):
+        @functools.wraps(SGD.update)
+        def update(self, *given):
+            super().update(*given)
+
+    class Wrapper:
+        __hash__ = None
+
+        def __init__(self, update):
+            functools.update_wrapper(self, update)
+            self.inner = update
+
+        def __call__(self, w, g, state, lr, decays):
+            self.inner(w, g, state, lr, decays)
+
+    def patched(params: Parameters) -> Optimizer:
+        optimizer = SGD(params, 0.1)
+        optimizer.update = Wrapper(optimizer.update)
+        return optimizer
+
+    want = steps(lambda p: SGD(p, 0.1), 70_000, scale=0.3)
+    assert steps(lambda p: Wrapped(p, 0.1), 70_000, scale=0.3) == want
+    assert steps(patched, 70_000, scale=0.3) == want
+
+
+def test_an_update_of_one_optimizer_is_not_kept_alive() -> None:
+    params = Parameters([("w", Param(np.ones(3)))])
+    optimizer = SGD(params, 0.1)
+    held = np.ones(3)
+    gone = weakref.ref(held)
+    optimizer.update = lambda w, g, state, lr, decays, held=held: None
+    optimizer.step()
+    del optimizer, held
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.parametrize("scale", [math.nan, math.inf, -1.0, "0.5", None])

@@ -37,8 +37,9 @@ Weights = Literal["stored", WeightFormat]
 class Command:
     """Generate text with a trained model, or have it answer prompts.
 
-    An encoder-decoder translates each prompt, by the likeliest tokens unless --beam or --temperature is given; a
-    classifier labels it, a tagger its words, a BERT guesses each [MASK].
+    An encoder-decoder translates each prompt, by the likeliest tokens unless --beam is given, or what asks it to draw:
+    --temperature, --top-k, --top-p, --min-p, --typical or --num-samples. A classifier labels it, a tagger its words, a
+    BERT guesses each [MASK].
 
     Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
     """

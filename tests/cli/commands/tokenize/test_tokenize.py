@@ -109,6 +109,20 @@ def test_the_lossy_kinds(folder: Path, capsys: pytest.CaptureFixture[str], kind:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "size", "fewer"),
+    [("bpe", 5000, True), ("word", 5000, True), ("bpe", 300, False), ("char", 5000, False)],
+)
+def test_a_text_that_gives_fewer_tokens_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, size: int, fewer: bool
+) -> None:
+    """But not of characters, which are as many as the text has."""
+    main(["tokenize", "train", "text.txt", "--kind", kind, "--vocab-size", str(size)])
+    told, count = said(capsys), load_tokenizer(f"{kind}.json").vocab_size
+    assert f"{kind}.json: {count:,} tokens" in told and (count < size) == (fewer or kind == "char")
+    assert told.endswith("; the text gives no more of the 5,000\n") == fewer
+
+
 def test_a_pattern_splits_the_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["tokenize", "train", "text.txt", "--pattern", "o200k", "--vocab-size", "300"])
     capsys.readouterr()
@@ -231,6 +245,10 @@ BAD = {
     "broken ids": (["decode", "bad.json"], "line 1 is not JSON"),
     "other JSON": (["decode", "other.json"], "holds no ids"),
     "no pattern": (["train", "text.txt", "--pattern", "gpt5"], "pattern: got 'gpt5' (must be one of gpt2,"),
+    "empty pattern": (
+        ["train", "text.txt", "--pattern", ""],
+        "pattern: got '' (must be a name, or a list of",
+    ),
     "broken pattern": (["train", "text.txt", "--pattern", "(a"], "must be a regular expression"),
     "pattern of letters": (
         ["train", "text.txt", "--kind", "char", "--pattern", "gpt2"],
