@@ -46,11 +46,11 @@ def test_a_family_in_numbers(words: tuple[str, ...], config: Any, capsys: pytest
 
 def test_the_memory_of_a_large_batch_is_that_of_its_microbatches(capsys: pytest.CaptureFixture[str]) -> None:
     found, model = counted(capsys, "gpt", "--batch-size=96"), GPT.abstract(GPTConfig())
-    assert found["microbatches"] == 6
-    assert found["training_bytes"]["total"] == sum(training_memory(model, Batch(16, 128)).values())
+    assert found["microbatches"] == 12
+    assert found["training_bytes"]["total"] == sum(training_memory(model, Batch(8, 128)).values())
     assert found["flops"]["step"] == total(flops(model, Batch(96, 128))).total
     main(["count", "gpt", "--batch-size=96"])
-    assert "memory to train, 96 × 128 tokens, in 6 microbatches: " in capsys.readouterr().out
+    assert "memory to train, 96 × 128 tokens, in 12 microbatches: " in capsys.readouterr().out
 
 
 def test_models_that_read_more_than_a_text(capsys: pytest.CaptureFixture[str]) -> None:
