@@ -256,6 +256,26 @@ def test_a_template_that_needs_more_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert "--user is given for a model with a chat template" in err
 
 
+def test_a_template_may_write_the_last_message_alone(tmp_path: Path, talk: Talk) -> None:
+    """And so nothing around an empty one."""
+    alone = saved(tmp_path / "alone", chat_template="{{ messages[-1].content }}")
+    answers = talk(alone, "hello\nhello\n")
+    model, tokenizer = load_language_model(alone)
+    sampling = Sampling(temperature=0, max_new_tokens=30)
+    [expected] = complete(model, tokenizer, ["hello"], sampling)
+    assert answers.splitlines() == 2 * expected.text.splitlines()
+
+
+@pytest.mark.parametrize("template", ["{# #}", "{{ '' if messages | length == 1 else 'x' }}"])
+def test_a_template_that_writes_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], template: str
+) -> None:
+    err = refused(["chat", str(saved(tmp_path / "silent", chat_template=template))], capsys)
+    assert (
+        "chat template: gives no text for this conversation (choose a format instead: --format plain" in err
+    )
+
+
 def test_the_defaults_of_the_model_count_unless_a_flag_is_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

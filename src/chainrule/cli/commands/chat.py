@@ -126,7 +126,7 @@ class Conversation:
         sampling = model_sampling(options.sampling, tokenizer, options.given)
         self.sampling = stopping(sampling, tokenizer, self.format)
         self.reset()
-        self._request("")  # what does not fit the model is refused before anybody has written a word
+        self._check()
         texts = cr.generate.session(model, options.weights, cache=options.cache)
         self.session: cr.generate.Session = PrefixCache(texts)
 
@@ -170,6 +170,15 @@ class Conversation:
         return cr.generate.Request(
             self._ids(message), sampling, self.vocab_size, self.tokenizer, show_special=shown
         )
+
+    def _check(self) -> None:
+        """Refuse what does not fit the model before anybody has written a word."""
+        from chainrule.text.chat.formats import NothingWrittenError, written
+
+        try:
+            self._request("")
+        except NothingWrittenError:  # as a template does that writes contents alone
+            written(self.format, [{"role": "user", "content": "Hello!"}])
 
     def _ids(self, message: str) -> Ids:
         """The conversation with one more message. If it is too long for the model its oldest turns are forgotten."""
