@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -372,13 +373,29 @@ def test_a_name_of_a_hub_is_not_downloaded(command: str, capsys: pytest.CaptureF
 
 
 def test_import_recommends_chat_for_a_model_that_can_talk(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], talk: Talk
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    talk: Talk,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     main(["import", str(model), "--out", str(tmp_path / "in")])
     said = capsys.readouterr().out
     assert "tokenizer: bpe, 259 tokens; end tokens: <|endoftext|>; chat template: yes\n" in said
     assert f" chat {tmp_path / 'in'}\n" in said and f" sample {tmp_path / 'in'}\n" in said
     assert talk(tmp_path / "in", "hello\n") == talk(model, "hello\n")
+
+    def version(package: str) -> str:
+        raise metadata.PackageNotFoundError(package)
+
+    with monkeypatch.context() as without_jinja:
+        without_jinja.setattr(metadata, "version", version)
+        main(["import", str(model), "--out", str(tmp_path / "silent")])
+    said = capsys.readouterr().out
+    assert f" chat {tmp_path}" not in said and f" sample {tmp_path / 'silent'}\n" in said
+    assert (
+        "cannot talk yet: chat template: jinja2 is not installed (must be 3.1.6 or later: pip install" in said
+    )
     for format, file in (("gguf", "model.gguf"), ("hf", "")):
         main(["export", str(tmp_path / "in"), "--out", str(tmp_path / format), "--format", format])
         assert talk(tmp_path / format / file, "hello\n") == talk(model, "hello\n")
