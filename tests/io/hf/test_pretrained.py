@@ -302,7 +302,10 @@ def change_config(folder: Path, **values: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        ({"model_type": "gtp2"}, r"model_type is 'gtp2' \(is not known; must be one of gpt2, "),
+        (
+            {"model_type": "gtp2"},
+            r"model_type is 'gtp2' \(is not known; must be one of gpt2, [^()]{1,60} and [0-9]+ others, see docs/",
+        ),
         ({"model_type": None}, "model_type is None"),
         ({"n_layer": 3}, "ask for .* parameters"),
         ({"n_layer": 1}, r"does not fit GPT \(unknown h.1"),
