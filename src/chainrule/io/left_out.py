@@ -37,6 +37,12 @@ MISSING = {
 }  # fmt: skip
 
 
+def head_refusal(named: Any, rule: str) -> FormatError:
+    """The error for the weights of a class whose head is not read; its body is, once it is saved by itself."""
+    fix = "AutoModel.from_pretrained(DIR).save_pretrained(NEW) of transformers saves the body"
+    return FormatError(f"architectures is {named!r} ({rule}; {fix})")
+
+
 def refusal(
     setting: str, kind: Any, known: Collection[str], in_directories: Collection[str] = ()
 ) -> FormatError:

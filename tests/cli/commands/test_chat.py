@@ -301,10 +301,22 @@ def sampled(model: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str
 def test_no_question_at_all_is_an_error(
     run_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert "chat: standard input is empty (must be a terminal, or have a question on each line)" in refused(
-        ["chat", str(run_folder)], capsys
-    )
+    for typed in ("", "\n  \n"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        assert (
+            "chat: standard input is empty (must be a terminal, or have a question on each line)"
+            in refused(["chat", str(run_folder)], capsys)
+        )
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # in a UTF-8 locale, and in that of C
+def test_bytes_that_are_no_text_are_refused(
+    errors: str, run_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bytes_ = io.BytesIO(b"\xff\xfe\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(bytes_, encoding="utf-8", errors=errors))
+    err = refused(["chat", str(run_folder)], capsys)
+    assert "chat: standard input is not UTF-8 (must be text in it)" in err
 
 
 # -- special tokens in prompts ------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -228,20 +227,21 @@ def messages(prompt: str) -> Iterator[str]:
     with suppress(ImportError):
         import readline  # noqa: F401  # arrows and history, where there is one
     asks = sys.stdin.isatty()
-    for number in count():
+    said = False
+    while True:
         try:
             line = input(prompt if asks else "").strip()
+            line.encode()  # where the locale is not UTF-8, Python reads such bytes as lone surrogates
         except EOFError:
-            if number or asks:
+            if said or asks:
                 return
             raise DataError(
                 "chat: standard input is empty (must be a terminal, or have a question on each line)"
             ) from None
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"standard input: byte {error.start} of a block is not UTF-8 (must be text)"
-            ) from error
+        except UnicodeError as error:
+            raise DataError("chat: standard input is not UTF-8 (must be text in it)") from error
         if line == "/quit":
             return
         if line:
+            said = True
             yield line

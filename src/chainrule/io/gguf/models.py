@@ -48,7 +48,8 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
             tokenizer = read_tokenizer(settings)
             tokenizer.conventions = read_conventions(settings, tokenizer)
         if tokenizer.vocab_size > config.vocab_size:
-            raise FormatError(f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}")
+            sizes = f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}"
+            raise FormatError(f"{sizes} (must not be more: is it of another model?)")
         check_size(config.n_params, tensors, config.n_layer)
         return Opened.of(module.MODEL, config, module.read_weights(kind, tensors, config), tokenizer)
 

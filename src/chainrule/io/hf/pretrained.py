@@ -127,7 +127,11 @@ def save_pretrained(
 
     `arrays` are the values of a model that has none of its own.
     """
-    content = parts(model, tokenizer, model.arrays() if arrays is None else arrays)
+    save_parts(parts(model, tokenizer, model.arrays() if arrays is None else arrays), model, folder)
+
+
+def save_parts(content: Parts, model: Model, folder: str | Path) -> None:
+    """Write the files of a model."""
     with new_folder(Path(folder)) as place:
         with new_file(place / WEIGHTS) as file:
             safetensors.write(file, content.model)
@@ -178,7 +182,9 @@ def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
     """Refuse the tokenizer of another model. A model may have more rows than tokens, to make their number round."""
     tokens, rows = tokenizer.vocab_size, model.config.vocab_size
     if tokens > rows:
-        raise FormatError(f"tokenizer of {tokens} tokens, model of {rows} (must not be more)")
+        raise FormatError(
+            f"tokenizer of {tokens} tokens, model of {rows} (must not be more: is it of another model?)"
+        )
 
 
 @lru_cache(maxsize=2)  # every checkpoint needs it, and 50,000 tokens take a second
