@@ -9,20 +9,28 @@ files with `model.safetensors.index.json`. Pickles are refused: they can run cod
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import ChainruleError, DataError, FormatError
+from chainrule.errors import ChainruleError, ChainruleWarning, DataError, FormatError
 from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes, read_json
 from chainrule.io.hf import sentence_transformers
 from chainrule.io.hf.architectures import known_kind, to_files, to_opened
 from chainrule.io.hf.bert_names import VARIANTS
-from chainrule.io.hf.conventions import read_conventions, roles, write_generation, write_ids, write_rest
+from chainrule.io.hf.conventions import (
+    ignored_ends,
+    read_conventions,
+    roles,
+    write_generation,
+    write_ids,
+    write_rest,
+)
 from chainrule.io.hf.tokenizers.parts import put_after, put_before
 from chainrule.io.lazy import Arrays
 from chainrule.io.opened import Opened
@@ -228,6 +236,8 @@ def conventions_of(
     about = older | about
     if (template := folder / "chat_template.jinja").is_file():
         about["chat_template"] = read_bytes(template).decode("utf-8")
+    for said in ignored_ends(tokenizer, about, generation):
+        warnings.warn(f"{folder}: {said}", ChainruleWarning, stacklevel=2)
     return read_conventions(tokenizer, about, generation, config, described)
 
 
