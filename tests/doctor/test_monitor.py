@@ -43,6 +43,16 @@ def test_a_falling_loss_is_no_spike() -> None:
     assert not [f for loss in losses for f in monitor.step(float(loss), 0.5)]
 
 
+def test_a_few_wrong_labels_of_a_nearly_certain_classifier_are_no_spike() -> None:
+    """Losses of small batches: most near 0.15, a few twice that. What stands out of these is a spike still."""
+    losses = 0.15 * np.exp(np.random.default_rng(0).normal(0, 0.25, 2000))
+    losses[1000] = 0.37  # 6.2 standard deviations, but only 2.5 times the mean
+    monitor = monitor_of()
+    losses[1500] = 1.5
+    found = [(i, f.code) for i, loss in enumerate(losses) for f in monitor.step(float(loss), 0.5)]
+    assert found == [(1500, Code.LOSS_SPIKE)]
+
+
 def test_clipping_of_every_step() -> None:
     monitor = monitor_of(clip=1.0)
     found = [f for _ in range(500) for f in monitor.step(2.0, 10.5)]
@@ -62,6 +72,26 @@ def test_overfitting_is_validation_that_rises_while_training_falls() -> None:
         found += [(number, f) for f in monitor.evaluation(10 * (number + 1), validation)]
     assert [(n, f.code) for n, f in found] == [(5, Code.OVERFITTING)]
     assert "1.700 at step 30" in found[0][1].measured
+
+
+def risen(monitor: Monitor, last: float) -> list[Any]:
+    """What is said of a validation loss that rises from 0.5 to `last` while training falls."""
+    found = []
+    for number, validation in enumerate([0.6, 0.5, last, last, last]):
+        monitor.step(0.5 - 0.1 * number, 0.5)
+        found += monitor.evaluation(number + 1, validation)
+    return found
+
+
+def test_overfitting_is_a_problem_only_where_the_best_step_is_not_the_one_used() -> None:
+    [kept] = risen(monitor_of(keep="best"), 0.6)
+    assert (kept.code, kept.level) == (Code.OVERFITTING, "note") and "best step" in kept.meaning
+    [last] = risen(monitor_of(keep="last"), 0.6)
+    assert (last.code, last.level) == (Code.OVERFITTING, "problem") and "best step" not in last.meaning
+
+
+def test_a_rise_within_the_noise_of_validation_is_not_worth_a_line() -> None:
+    assert risen(monitor_of(), 0.51) == []
 
 
 def test_overfitting_of_a_tiny_text(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import chainrule as cr
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError, FormatError
 from chainrule.generate import write
-from chainrule.io import gguf, llama2c, load, save_pretrained
+from chainrule.io import gguf, llama2c, load, save_pretrained, save_tokenizer
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.nn import LinearScaling
 from chainrule.text import CharTokenizer, SentencePieceBPETokenizer, Vocabulary
@@ -142,6 +142,21 @@ def test_every_wrong_size_is_refused(field: int, value: int, tmp_path: Path) -> 
     with pytest.raises(ChainruleError) as error:
         load(tmp_path / "model.bin")
     assert "\n" not in str(error.value)
+
+
+def test_another_file_by_this_name_is_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_bytes(bytes(range(0x86, 0xFF)) * 9)
+    with pytest.raises(
+        ChainruleError, match=r"weights\.bin: not a llama2.c file, or a damaged one \(by its header"
+    ):
+        load(tmp_path / "weights.bin")
+
+
+def test_a_tokenizer_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    llama2c.write(model(), tokenizer(), tmp_path)
+    save_tokenizer(CharTokenizer("".join(map(chr, range(0x4E00, 0x5000)))), tmp_path / "other.json")
+    with pytest.raises(ChainruleError, match=r"model\.bin: tokenizer of 512 tokens, model of [0-9]+"):
+        load(tmp_path / "model.bin", tmp_path / "other.json")
 
 
 @pytest.mark.parametrize("name", ["model.bin", "tokenizer.bin"])

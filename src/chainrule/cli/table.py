@@ -61,6 +61,7 @@ COMMANDS = {
     "tokenize encode": ("tokenize.encode", "print the token ids of a text"),
     "tokenize decode": ("tokenize.decode", "print the text of token ids"),
     "tokenize show": ("tokenize.show", "show the tokens of a text, or how they are learned"),
+    "tokenize convert": ("tokenize.convert", "write a tokenizer of another program as tokenizer.json"),
     "count": ("models.count:family", "count the parameters, operations and memory of a model before making it"),
     "scale plan": ("scale.plan", "plan a scaling study, or what to train with a compute budget"),
     "scale run": ("scale.run", "train every model of a plan, each as a run, and write their results as one table"),

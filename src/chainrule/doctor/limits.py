@@ -31,8 +31,9 @@ UNDERFIT_GAP, OVERFIT_GAP = 0.01, 0.1
 second it overfits."""
 
 SPIKE = 6.0
-"""Standard deviations above the mean of the last losses. Losses of single batches have heavier tails than a normal
-distribution: 4 happens in any long run, 6 does not."""
+"""Standard deviations above the mean of the last losses, and of their roots. Losses of single batches have heavier
+tails than a normal distribution: 4 happens in any long run, 6 does not. A nearly certain classifier has heavier
+ones yet: a few wrong labels are most of its loss. Such a count varies by its root; the root, by a constant."""
 
 SPIKE_WINDOW = 100
 """Steps whose losses a spike is compared with; at least a third of them must have been made."""
@@ -40,11 +41,15 @@ SPIKE_WINDOW = 100
 SPIKE_SPREAD = 0.02
 """Nats: the least standard deviation that is believed. A loss near 0 hardly varies, and its spikes do no harm."""
 
+SPIKE_ROOT_SPREAD = 0.01
+"""And of the roots: where the loss is 1, the same."""
+
 RISING = 3
 """Evaluations in a row above the best one that make a rise: two can be noise of the training."""
 
-RISEN = 0.01
-"""Fraction of the best validation loss by which the last one must lie above it."""
+RISEN = 0.03
+"""Fraction of the best validation loss by which the last one must lie above it. The lowest of many is low by chance as
+well: validation losses of a few hundred texts with two labels wander by 1 to 3% once they are level."""
 
 FALLING = 0.01
 """Fraction by which the mean loss of the last quarter of the steps lies below that of the quarter before it: more steps

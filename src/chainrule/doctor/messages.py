@@ -118,7 +118,7 @@ MESSAGES = {
         "Raise clip above {norm:.2g}, or take a smaller lr."),
     Code.OVERFITTING: Message("problem", "overfitting",
         "validation {last:.3f} after {lowest:.3f} at step {step}, while training fell from {then:.3f} to {now:.3f}",
-        "The model overfits: what it still learns of the training text does not hold for other text.",
+        "The model overfits{since}: what it still learns of the training text does not hold for other text.",
         "Stop at the best step (patience {patience}) or take more text; a smaller model, dropout, weight_decay or l2 "
         "may help."),
     Code.CURVE_OK: Message("ok", "loss curve", _CURVE, "It starts where it should and falls."),

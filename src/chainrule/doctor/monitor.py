@@ -16,7 +16,7 @@ import numpy as np
 
 from chainrule.autograd import Parameters
 from chainrule.doctor import limits
-from chainrule.doctor.finding import Code, Finding
+from chainrule.doctor.finding import Code, Finding, Level
 from chainrule.doctor.messages import finding
 from chainrule.doctor.rules import of_curve, of_parameters
 from chainrule.doctor.settings import Settings
@@ -75,7 +75,7 @@ class Monitor:
         self.config = config
         self.n_classes = n_classes
         self.losses: list[float] = []
-        self.recent = Window(limits.SPIKE_WINDOW)
+        self.recent, self.recent_roots = Window(limits.SPIKE_WINDOW), Window(limits.SPIKE_WINDOW)
         self.clipped = 0  # steps in a row
         self.since: list[float] = []  # losses since the last evaluation
         self.evaluations: list[tuple[int, float, float]] = []
@@ -90,6 +90,7 @@ class Monitor:
         found = [*self._spike(loss), *self._clipped(norm)]
         self.losses.append(loss)
         self.recent.add(loss)
+        self.recent_roots.add(_root(loss))
         self.since.append(loss)
         return found
 
@@ -146,7 +147,11 @@ class Monitor:
             return
         mean = self.recent.mean
         z = (loss - mean) / max(self.recent.spread, limits.SPIKE_SPREAD)
-        if self.spike(z > limits.SPIKE, z < 1):
+        # A loss that counts a few wrong labels varies by its own root: the root of it has the same spread at any mean.
+        root_z = (_root(loss) - self.recent_roots.mean) / max(
+            self.recent_roots.spread, limits.SPIKE_ROOT_SPREAD
+        )
+        if self.spike(min(z, root_z) > limits.SPIKE, min(z, root_z) < 1):
             said = {"lr": self.config.lr, "warmup": self.config.warmup, "clip": self.config.clip}
             yield finding(Code.LOSS_SPIKE, loss=loss, z=z, mean=mean, steps=steps, **said)
 
@@ -163,4 +168,14 @@ class Monitor:
         rises = waited >= limits.RISING and last > lowest * (1 + limits.RISEN) and now < then
         if self.overfits(rises, waited == 0):
             said = {"last": last, "lowest": lowest, "step": at, "then": then, "now": now}
-            yield finding(Code.OVERFITTING, **said, patience=limits.RISING)
+            kept = (
+                self.config.keep == "best"
+            )  # the run does what the advice would be: no problem of its result
+            since = " after the best step, whose checkpoint is the one used" if kept else ""
+            level: Level = "note" if kept else "problem"
+            yield finding(Code.OVERFITTING, level, **said, since=since, patience=limits.RISING)
+
+
+def _root(loss: float) -> float:
+    """The root of a loss; that of a reward may be negative, and counts as 0."""
+    return math.sqrt(max(loss, 0.0))

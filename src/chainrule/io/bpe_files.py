@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from chainrule.files import write
 from chainrule.io.binary import map_file
 from chainrule.io.files import read_bytes
 from chainrule.text import BPETokenizer
+from chainrule.text.splitting.patterns import PATTERNS
 from chainrule.text.unicode.byte_alphabet import hide, show
 
 _GPT2_SPECIAL = {"<|endoftext|>": 50256}
@@ -80,10 +82,11 @@ def read_tiktoken(
 ) -> BPETokenizer:
     """tiktoken's file of ranks: a token in base64 and its rank on each line.
 
-    The file lacks pattern and special tokens; for o200k_base, cl100k_base, p50k_base and r50k_base they are known.
+    The file lacks pattern and special tokens; for o200k_base, cl100k_base, p50k_base and r50k_base they are known. A
+    file by another name needs a pattern.
     """
     path = Path(path)
-    usual, known = _RANKS.get(path.stem, ("gpt4", {}))
+    usual, known = _RANKS.get(path.stem, (None, {}))
     ids: dict[bytes, int] = {}
     for number, line in enumerate(read_bytes(path).decode().splitlines(), start=1):
         word, _, rank = line.partition(" ")
@@ -94,8 +97,17 @@ def read_tiktoken(
             raise FormatError(f"line {number}: {line[:80]!r} (must be base64 and a rank)") from None
         if ids.setdefault(token, id) != id:
             raise FormatError(f"line {number}: {token!r} has two ranks, {ids[token]} and {id}")
+    if not ids:
+        raise FormatError("no tokens (must have a token in base64 and its rank on each line)")
     special = known if special_tokens is None else special_tokens
-    return BPETokenizer(ids, None, pattern=pattern or usual, special_tokens=special)
+    pattern = usual if pattern is None else pattern
+    if pattern is None:  # guessing would give other tokens
+        convert = f"chainrule tokenize convert {shlex.quote(str(path))} --pattern NAME --out tokenizer.json"
+        raise FormatError(
+            "ranks do not say how words are split, and this is no known name "
+            f"(convert it once: {convert}, where NAME is {', '.join(PATTERNS)}, or a regular expression)"
+        )
+    return BPETokenizer(ids, None, pattern=pattern, special_tokens=special)
 
 
 def write_tiktoken(tokenizer: BPETokenizer, path: str | Path) -> None:

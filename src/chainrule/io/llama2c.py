@@ -111,18 +111,22 @@ def write(model: Model, tokenizer: Tokenizer, folder: Path) -> None:
 
 def _config(header: Cursor) -> LlamaConfig:
     dim, hidden, layers, heads, kv_heads, vocab, context = header.unpack(HEADER)
-    return LlamaConfig(
-        n_layer=layers,
-        n_head=heads,
-        n_kv_head=kv_heads,
-        n_embd=dim,
-        n_hidden=hidden,
-        block_size=context,
-        vocab_size=abs(vocab),
-        rope_base=ROPE_BASE,
-        norm_eps=NORM_EPS,
-        tied=vocab > 0,
-    )
+    try:
+        return LlamaConfig(
+            n_layer=layers,
+            n_head=heads,
+            n_kv_head=kv_heads,
+            n_embd=dim,
+            n_hidden=hidden,
+            block_size=context,
+            vocab_size=abs(vocab),
+            rope_base=ROPE_BASE,
+            norm_eps=NORM_EPS,
+            tied=vocab > 0,
+        )
+    except ConfigError as error:
+        said = str(error).removeprefix("Llama: ")
+        raise FormatError(f"not a llama2.c file, or a damaged one (by its header {said})") from error
 
 
 def _opened(config: LlamaConfig, weights: Cursor) -> Opened:

@@ -12,6 +12,7 @@ from chainrule.errors import ChainruleWarning, DataError, FormatError, Setting
 from chainrule.files import as_given, check_new, check_regular
 from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
+from chainrule.io.files import naming
 from chainrule.io.gguf.conventions import read_conventions
 from chainrule.io.gguf.file import read_settings
 from chainrule.io.hf.pretrained import (
@@ -20,8 +21,9 @@ from chainrule.io.hf.pretrained import (
     check_weights_file,
     conventions_of,
     open_pretrained,
+    parts,
     refuse_pickle,
-    save_pretrained,
+    save_parts,
 )
 from chainrule.io.lazy import later
 from chainrule.io.opened import Opened, finite
@@ -56,7 +58,9 @@ def convert(
     found = open_model(path, tokenizer)
     assert found.tokenizer is not None
     arrays = {name: later(partial(finite, f"{path}: {name}"), array) for name, array in found.arrays.items()}
-    save_pretrained(found.model, found.tokenizer, Path(out), arrays)
+    with naming(Path(tokenizer or path)):  # what does not fit is between it and the model
+        content = parts(found.model, found.tokenizer, arrays)
+    save_parts(content, found.model, Path(out))
     return found.model, found.tokenizer
 
 
@@ -110,7 +114,8 @@ def _open(path: Path, given: Tokenizer | None) -> Opened:
         size = found.model.config.vocab_size
         if given is None:
             given = llama2c.read_tokenizer(llama2c.find_tokenizer(path, size), size)
-        check_vocabulary(found.model, given)
+        with naming(path):
+            check_vocabulary(found.model, given)
         return found._replace(tokenizer=given)
     if path.suffix in PICKLES:
         raise refuse_pickle(path)

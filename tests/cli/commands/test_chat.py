@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,26 @@ def test_a_template_that_needs_more_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert "--user is given for a model with a chat template" in err
 
 
+def test_a_template_may_write_the_last_message_alone(tmp_path: Path, talk: Talk) -> None:
+    """And so nothing around an empty one."""
+    alone = saved(tmp_path / "alone", chat_template="{{ messages[-1].content }}")
+    answers = talk(alone, "hello\nhello\n")
+    model, tokenizer = load_language_model(alone)
+    sampling = Sampling(temperature=0, max_new_tokens=30)
+    [expected] = complete(model, tokenizer, ["hello"], sampling)
+    assert answers.splitlines() == 2 * expected.text.splitlines()
+
+
+@pytest.mark.parametrize("template", ["{# #}", "{{ '' if messages | length == 1 else 'x' }}"])
+def test_a_template_that_writes_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], template: str
+) -> None:
+    err = refused(["chat", str(saved(tmp_path / "silent", chat_template=template))], capsys)
+    assert (
+        "chat template: gives no text for this conversation (choose a format instead: --format plain" in err
+    )
+
+
 def test_the_defaults_of_the_model_count_unless_a_flag_is_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,10 +301,22 @@ def sampled(model: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str
 def test_no_question_at_all_is_an_error(
     run_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert "chat: standard input is empty (must be a terminal, or have a question on each line)" in refused(
-        ["chat", str(run_folder)], capsys
-    )
+    for typed in ("", "\n  \n"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        assert (
+            "chat: standard input is empty (must be a terminal, or have a question on each line)"
+            in refused(["chat", str(run_folder)], capsys)
+        )
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # in a UTF-8 locale, and in that of C
+def test_bytes_that_are_no_text_are_refused(
+    errors: str, run_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bytes_ = io.BytesIO(b"\xff\xfe\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(bytes_, encoding="utf-8", errors=errors))
+    err = refused(["chat", str(run_folder)], capsys)
+    assert "chat: standard input is not UTF-8 (must be text in it)" in err
 
 
 # -- special tokens in prompts ------------------------------------------------------------------------------
@@ -352,13 +385,29 @@ def test_a_name_of_a_hub_is_not_downloaded(command: str, capsys: pytest.CaptureF
 
 
 def test_import_recommends_chat_for_a_model_that_can_talk(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], talk: Talk
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    talk: Talk,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     main(["import", str(model), "--out", str(tmp_path / "in")])
     said = capsys.readouterr().out
     assert "tokenizer: bpe, 259 tokens; end tokens: <|endoftext|>; chat template: yes\n" in said
     assert f" chat {tmp_path / 'in'}\n" in said and f" sample {tmp_path / 'in'}\n" in said
     assert talk(tmp_path / "in", "hello\n") == talk(model, "hello\n")
+
+    def version(package: str) -> str:
+        raise metadata.PackageNotFoundError(package)
+
+    with monkeypatch.context() as without_jinja:
+        without_jinja.setattr(metadata, "version", version)
+        main(["import", str(model), "--out", str(tmp_path / "silent")])
+    said = capsys.readouterr().out
+    assert f" chat {tmp_path}" not in said and f" sample {tmp_path / 'silent'}\n" in said
+    assert (
+        "cannot talk yet: chat template: jinja2 is not installed (must be 3.1.6 or later: pip install" in said
+    )
     for format, file in (("gguf", "model.gguf"), ("hf", "")):
         main(["export", str(tmp_path / "in"), "--out", str(tmp_path / format), "--format", format])
         assert talk(tmp_path / format / file, "hello\n") == talk(model, "hello\n")

@@ -446,6 +446,20 @@ BAD = {
         header(settings=1, rest=text(b"general.architecture") + struct.pack("<I", 8) + text(b"qwen3moe")),
         "'qwen3moe' .is not supported: it has a mixture of experts; must be one of llama, qwen2",
     ),
+    **{
+        f"an encoder, {kind}": (
+            header(
+                settings=1, rest=text(b"general.architecture") + struct.pack("<I", 8) + text(kind.encode())
+            ),
+            f"'{kind}' .{why}.* and [0-9]+ others, see docs/guide/interchange.md",
+        )
+        for kind, why in (
+            ("bert", "is read from its Hugging Face directory, not from GGUF"),
+            ("t5", "is read from its Hugging Face directory, not from GGUF"),
+            ("nomic-bert", "is not supported: it has rotary positions and windows in an encoder"),
+            ("other", "is not known"),
+        )
+    },
 }
 
 

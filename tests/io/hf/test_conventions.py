@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import chainrule as cr
-from chainrule.errors import FormatError
+from chainrule.errors import ChainruleWarning, FormatError
 from chainrule.io import load, save_pretrained
 from chainrule.runs import Run
 from chainrule.text import BPETokenizer, Conventions, UnigramTokenizer, Vocabulary
@@ -90,6 +90,25 @@ def test_files_of_other_programs_are_read(tmp_path: Path) -> None:
     assert conventions(folder) == want
     (folder / "chat_template.jinja").write_text("newer")
     assert conventions(folder).chat_template == "newer"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            {"generation_config": {"eos_token_id": [258, 999999]}},
+            "eos_token_id is 999999, the tokenizer has 261",
+        ),
+        ({"tokenizer_config": {"eos_token": "<|nope|>"}}, r"eos_token is '<\|nope\|>', which is no special"),
+    ],
+)
+def test_an_end_that_the_tokenizer_does_not_have_is_warned_of(
+    files: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    folder = directory(tmp_path / "x", **files)
+    with pytest.warns(ChainruleWarning, match=said) as warned:
+        conventions(folder)
+    assert len(warned) == 1 and str(folder) in str(warned[0].message)
 
 
 def test_older_directories_are_read(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -126,7 +125,7 @@ class Conversation:
         sampling = model_sampling(options.sampling, tokenizer, options.given)
         self.sampling = stopping(sampling, tokenizer, self.format)
         self.reset()
-        self._request("")  # what does not fit the model is refused before anybody has written a word
+        self._check()
         texts = cr.generate.session(model, options.weights, cache=options.cache)
         self.session: cr.generate.Session = PrefixCache(texts)
 
@@ -170,6 +169,15 @@ class Conversation:
         return cr.generate.Request(
             self._ids(message), sampling, self.vocab_size, self.tokenizer, show_special=shown
         )
+
+    def _check(self) -> None:
+        """Refuse what does not fit the model before anybody has written a word."""
+        from chainrule.text.chat.formats import NothingWrittenError, written
+
+        try:
+            self._request("")
+        except NothingWrittenError:  # as a template does that writes contents alone
+            written(self.format, [{"role": "user", "content": "Hello!"}])
 
     def _ids(self, message: str) -> Ids:
         """The conversation with one more message. If it is too long for the model its oldest turns are forgotten."""
@@ -219,20 +227,21 @@ def messages(prompt: str) -> Iterator[str]:
     with suppress(ImportError):
         import readline  # noqa: F401  # arrows and history, where there is one
     asks = sys.stdin.isatty()
-    for number in count():
+    said = False
+    while True:
         try:
             line = input(prompt if asks else "").strip()
+            line.encode()  # where the locale is not UTF-8, Python reads such bytes as lone surrogates
         except EOFError:
-            if number or asks:
+            if said or asks:
                 return
             raise DataError(
                 "chat: standard input is empty (must be a terminal, or have a question on each line)"
             ) from None
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"standard input: byte {error.start} of a block is not UTF-8 (must be text)"
-            ) from error
+        except UnicodeError as error:
+            raise DataError("chat: standard input is not UTF-8 (must be text in it)") from error
         if line == "/quit":
             return
         if line:
+            said = True
             yield line

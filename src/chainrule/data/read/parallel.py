@@ -95,7 +95,7 @@ def _one(path: Path) -> Iterator[tuple[str, str]]:
     if not path.exists():
         raise DataError(f"{path}: no such file (must be a file of pairs, two files A+B, or docstrings)")
     if path.suffix != ".dict":
-        rule = "must be .tsv, .csv, .jsonl, .parquet or .dict, or A+B"
+        rule = "must be .tsv, .csv, .jsonl, .parquet or .dict, or A+B; chainrule embed reads plain texts"
         raise DataError(f"{path}: not a file of pairs ({rule})")
     return _dictionary(path)
 

@@ -11,6 +11,7 @@ from chainrule.io.gguf import file, gpt2, llama, neox
 from chainrule.io.gguf.blocks import BLOCK, F32, Q4_0, Q4_1, Q8_0
 from chainrule.io.gguf.conventions import read_conventions, write_conventions
 from chainrule.io.gguf.tokenizers import read_tokenizer, write_tokenizer
+from chainrule.io.hf.architectures import ARCHITECTURES as DIRECTORIES
 from chainrule.io.hf.architectures import check_fields, check_size
 from chainrule.io.left_out import refusal
 from chainrule.io.opened import Opened
@@ -39,7 +40,7 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
         settings = Settings(metadata)
         kind = metadata.get("general.architecture")
         if not isinstance(kind, str) or kind not in ARCHITECTURES:
-            raise refusal("general.architecture", kind, ARCHITECTURES)
+            raise refusal("general.architecture", kind, ARCHITECTURES, in_directories=DIRECTORIES)
         module = ARCHITECTURES[kind]
         config = module.read_config(kind, settings, tensors)
         check_fields(config, tensors)
@@ -47,7 +48,8 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
             tokenizer = read_tokenizer(settings)
             tokenizer.conventions = read_conventions(settings, tokenizer)
         if tokenizer.vocab_size > config.vocab_size:
-            raise FormatError(f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}")
+            sizes = f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}"
+            raise FormatError(f"{sizes} (must not be more: is it of another model?)")
         check_size(config.n_params, tensors, config.n_layer)
         return Opened.of(module.MODEL, config, module.read_weights(kind, tensors, config), tokenizer)
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.errors import FormatError
 from chainrule.io.hf.bert_names import BODY, VARIANTS, to_ours, to_theirs
+from chainrule.io.left_out import head_refusal
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Fields, Settings, written
 from chainrule.models import BERT, BERTConfig, BERTPretrainingConfig, Model
@@ -88,7 +88,7 @@ def _head_of(settings: Settings, classes: str) -> str:
         if name.endswith(head) and not name.endswith("LMHeadModel"):  # which reads from left to right
             return head
     known = ", ".join(f"{classes}{head}" for head in HEADS)
-    raise FormatError(f"architectures is {named!r} (must be one of {known})")
+    raise head_refusal(named, f"must be one of {known}")
 
 
 def _sizes(settings: Settings, variant: str) -> dict[str, Any]:

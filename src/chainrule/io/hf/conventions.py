@@ -9,7 +9,7 @@ generation_config.json        eos_token_id (one or several), temperature, top_k,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +52,17 @@ def read_conventions(
         generation=read_generation(generation),
     ).within(tokenizer.vocab_size)
     return replace(found, add_bos=_adds_bos(tokenizer, found.bos, about, described))
+
+
+def ignored_ends(tokenizer: Tokenizer, about: Files, generation: Files) -> Iterator[str]:
+    """What these files name as the end of a text and the tokenizer does not have: no text would end there."""
+    value = about.get("eos_token")
+    name = value.get("content") if isinstance(value, dict) else value
+    if isinstance(name, str) and _named(tokenizer, name) is None:
+        yield f"eos_token is {name[:60]!r}, which is no special token of the tokenizer: it is ignored"
+    tokens = tokenizer.vocab_size
+    if beyond := [id for id in _listed("eos", generation) if id >= tokens]:
+        yield f"eos_token_id is {beyond[0]}, the tokenizer has {tokens:,} tokens: it is ignored"
 
 
 def roles(tokenizer: Tokenizer) -> dict[str, int]:

@@ -9,20 +9,28 @@ files with `model.safetensors.index.json`. Pickles are refused: they can run cod
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import ChainruleError, DataError, FormatError
+from chainrule.errors import ChainruleError, ChainruleWarning, DataError, FormatError
 from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes, read_json
 from chainrule.io.hf import sentence_transformers
 from chainrule.io.hf.architectures import known_kind, to_files, to_opened
 from chainrule.io.hf.bert_names import VARIANTS
-from chainrule.io.hf.conventions import read_conventions, roles, write_generation, write_ids, write_rest
+from chainrule.io.hf.conventions import (
+    ignored_ends,
+    read_conventions,
+    roles,
+    write_generation,
+    write_ids,
+    write_rest,
+)
 from chainrule.io.hf.tokenizers.parts import put_after, put_before
 from chainrule.io.lazy import Arrays
 from chainrule.io.opened import Opened
@@ -127,7 +135,11 @@ def save_pretrained(
 
     `arrays` are the values of a model that has none of its own.
     """
-    content = parts(model, tokenizer, model.arrays() if arrays is None else arrays)
+    save_parts(parts(model, tokenizer, model.arrays() if arrays is None else arrays), model, folder)
+
+
+def save_parts(content: Parts, model: Model, folder: str | Path) -> None:
+    """Write the files of a model."""
     with new_folder(Path(folder)) as place:
         with new_file(place / WEIGHTS) as file:
             safetensors.write(file, content.model)
@@ -178,7 +190,9 @@ def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
     """Refuse the tokenizer of another model. A model may have more rows than tokens, to make their number round."""
     tokens, rows = tokenizer.vocab_size, model.config.vocab_size
     if tokens > rows:
-        raise FormatError(f"tokenizer of {tokens} tokens, model of {rows} (must not be more)")
+        raise FormatError(
+            f"tokenizer of {tokens} tokens, model of {rows} (must not be more: is it of another model?)"
+        )
 
 
 @lru_cache(maxsize=2)  # every checkpoint needs it, and 50,000 tokens take a second
@@ -222,6 +236,8 @@ def conventions_of(
     about = older | about
     if (template := folder / "chat_template.jinja").is_file():
         about["chat_template"] = read_bytes(template).decode("utf-8")
+    for said in ignored_ends(tokenizer, about, generation):
+        warnings.warn(f"{folder}: {said}", ChainruleWarning, stacklevel=2)
     return read_conventions(tokenizer, about, generation, config, described)
 
 

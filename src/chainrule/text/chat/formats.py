@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from chainrule.errors import DataError
+from chainrule.errors import DataError, Setting
 from chainrule.text.chat.prompts import names_in, prompt_ids, shielded
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.types import Ids
@@ -149,8 +149,21 @@ def chat_ids(
     """ids (n,) of a conversation. Names of special tokens in a content are ordinary text unless `special` is true."""
     if not special:
         messages = [{**m, "content": shielded(tokenizer, m["content"])} for m in checked(messages)]
-    text = format.render(messages, add_generation_prompt=add_generation_prompt)
+    text = written(format, messages, add_generation_prompt=add_generation_prompt)
     return prompt_ids(tokenizer, text, special=True)
+
+
+class NothingWrittenError(DataError):
+    """A chat template that gives no text for a conversation."""
+
+
+def written(format: Renderer, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> str:
+    """The conversation as text. A model has nothing to continue where a template gives none: that is refused."""
+    text = format.render(messages, add_generation_prompt=add_generation_prompt)
+    if not text and messages:
+        fix = (" (choose a format instead: ", Setting("format"), f" {', '.join(FORMATS)})")
+        raise NothingWrittenError("chat template: gives no text for this conversation", *fix)
+    return text
 
 
 def unreadable(tokenizer: Tokenizer, format: Renderer) -> list[str]:

@@ -289,6 +289,19 @@ def test_an_encoder_decoder_comes_in_answers_and_is_trained_on(
     assert model.config.target_start == start and model.config.vocab_size == letters.vocab_size + 3
 
 
+def test_import_recommends_no_command_that_must_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 9, "vocab_size": 3}
+    bare = CharTokenizer("abc")
+    for family, lacks in (("t5", "cannot translate yet: "), ("bert", "cannot guess words yet: ")):
+        save_pretrained(make(family, **sizes), bare, tmp_path / family)
+        out = said(capsys, "import", str(tmp_path / family), "--out", str(tmp_path / f"{family}-here"))
+        assert lacks in out and "(--tokenizer FILE)" in out and " with: " not in out
+        with pytest.raises(SystemExit):
+            main(["sample", str(tmp_path / f"{family}-here"), "--prompt", "a [MASK]"])
+
+
 @pytest.mark.parametrize("content", [b"", b"\x40\0\0\0" * 30])
 def test_a_damaged_tokenizer_file_is_named_once(
     content: bytes, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

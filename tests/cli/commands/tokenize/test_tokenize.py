@@ -141,6 +141,36 @@ def test_a_pattern_splits_the_words(folder: Path, capsys: pytest.CaptureFixture[
         assert said(capsys).startswith("[")
 
 
+def test_ranks_are_converted_once_and_then_say_how_they_split_words(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For every command that takes a tokenizer; a guess would give other tokens."""
+    text = "HTTPServer's 1234 don't été\n"
+    Path("h.txt").write_text(text * 20)
+    tokenizer = BPETokenizer({bytes([i]): i for i in range(256)} | {b"r'": 256}, None, pattern="o200k")
+    write_tiktoken(tokenizer, "company_o200k_v2.tiktoken")
+    ranks = "company_o200k_v2.tiktoken"
+    gpt = "train gpt h.txt --n-layer 1 --n-head 1 --n-embd 8 --block-size 8 --max-steps 1 --batch-size 1 --out run"
+    for words in (f"tokenize encode h.txt --vocab {ranks}", f"{gpt} --tokenizer {ranks}"):
+        with pytest.raises(SystemExit) as stop:
+            main(words.split())
+        error = capsys.readouterr().err
+        assert stop.value.code == 2 and error.count("\n") == 1
+        assert (
+            f"chainrule tokenize convert {ranks} --pattern NAME --out tokenizer.json, where NAME is gpt2"
+            in error
+        )
+    main(["tokenize", "convert", ranks, "--pattern", "o200k"])
+    assert said(capsys) == "tokenizer.json: bpe, 257 tokens\n"
+    main(["tokenize", "encode", "h.txt", "--vocab", "tokenizer.json"])
+    assert [int(id) for id in said(capsys).split()] == tokenizer.encode(text * 20).tolist()
+    main([*gpt.split(), "--tokenizer", "tokenizer.json"])
+    assert load_tokenizer("run").encode(text).tolist() == tokenizer.encode(text).tolist()
+    with pytest.raises(SystemExit):
+        main(["tokenize", "convert", "tokenizer.json", "--pattern", "gpt2", "--out", "other.json"])
+    assert "says itself how it splits words" in capsys.readouterr().err and not Path("other.json").exists()
+
+
 def test_files_of_other_programs_are_tokenizers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ["<unk>", "<s>", "</s>", *BYTES, "▁", "l", "o", "lo", "▁lo"]
     scores = [-float(id) for id in range(len(names))]

@@ -14,7 +14,7 @@ from chainrule.cli.args.options import Argument, Reporting
 from chainrule.cli.args.outputs import New
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line, size
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Command(Reporting):
         print(f"tokenizer: {facts['tokenizer']}, {tokenizer.vocab_size:,} tokens", end="")
         print(f"; end tokens: {' '.join(facts['end_tokens']) or 'none'}", end="")
         print(f"; chat template: {'yes' if facts['chat_template'] else 'no'}")
-        for what, words in uses(model, tokenizer, out):
-            print(f"{what} with: {command_line()} {words}")
+        for what, words, missing in uses(model, tokenizer, out):
+            print(f"cannot {what} yet: {missing}" if missing else f"{what} with: {command_line()} {words}")
 
 
 def found(model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> dict[str, Any]:
@@ -69,18 +69,41 @@ def found(model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> dict[str, Any
     }
 
 
-def uses(model: cr.models.Model, tokenizer: cr.text.Tokenizer, folder: Path) -> Iterator[tuple[str, str]]:
-    """What this model can do, and the command for it."""
+def uses(
+    model: cr.models.Model, tokenizer: cr.text.Tokenizer, folder: Path
+) -> Iterator[tuple[str, str, str]]:
+    """What this model can do, the command for it, and what it lacks so far."""
     models, out = cr.models, shlex.quote(str(folder))
+    lacks = lacking(model, tokenizer)
     if isinstance(model, models.BERT | models.BERTEmbedder):
-        yield "turn texts into vectors", f"embed {out} FILE"
+        yield "turn texts into vectors", f"embed {out} FILE", lacks
     elif isinstance(model, models.BERTPretraining):
-        yield "guess words", f'sample {out} --prompt "The [MASK] is here."'
-    elif isinstance(model, models.BERTClassifier):
-        yield "label texts", f'sample {out} --prompt "TEXT"'
+        yield "guess words", f'sample {out} --prompt "The [MASK] is here."', lacks
+    elif isinstance(model, models.BERTClassifier | models.BERTTagger):
+        what = "label texts" if isinstance(model, models.BERTClassifier) else "label words"
+        yield what, f'sample {out} --prompt "TEXT"', lacks
     elif isinstance(model, models.EncoderDecoder):
-        yield "translate", f'sample {out} --prompt "TEXT"'
-    else:
+        yield "translate", f'sample {out} --prompt "TEXT"', lacks
+    elif isinstance(model, models.LanguageModel):
         if tokenizer.conventions.chat_template is not None:
-            yield "talk", f"chat {out}"
-        yield "generate text", f"sample {out}"
+            yield "talk", f"chat {out}", lacks
+        yield "generate text", f"sample {out}", ""
+
+
+def lacking(model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> str:
+    """What stands in the way of the command for this model; empty if nothing does."""
+    from chainrule.text.chat.roles import own_format
+    from chainrule.text.chat.template import ChatTemplate, check_jinja
+
+    try:
+        if isinstance(model, cr.models.EncoderDecoder):
+            cr.text.Marks.of(tokenizer.special_ids, model.config.target_start)
+        elif not isinstance(model, cr.models.LanguageModel):  # an encoder
+            cr.text.SpecialIds.of(tokenizer.special_ids)
+        elif isinstance(own_format(tokenizer), ChatTemplate):
+            check_jinja()
+    except DataError as error:  # special tokens
+        return f"{error}; import it again with its tokenizer (--tokenizer FILE)"
+    except ConfigError as error:
+        return error.spelled(lambda setting: f"--{setting}")
+    return ""
