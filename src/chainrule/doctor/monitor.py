@@ -148,10 +148,9 @@ class Monitor:
         mean = self.recent.mean
         z = (loss - mean) / max(self.recent.spread, limits.SPIKE_SPREAD)
         # A loss that counts a few wrong labels varies by its own root: the root of it has the same spread at any mean.
-        root_z = (_root(loss) - self.recent_roots.mean) / max(
-            self.recent_roots.spread, limits.SPIKE_ROOT_SPREAD
-        )
-        if self.spike(min(z, root_z) > limits.SPIKE, min(z, root_z) < 1):
+        roots = self.recent_roots
+        least = min(z, (_root(loss) - roots.mean) / max(roots.spread, limits.SPIKE_ROOT_SPREAD))
+        if self.spike(least > limits.SPIKE, least < 1):
             said = {"lr": self.config.lr, "warmup": self.config.warmup, "clip": self.config.clip}
             yield finding(Code.LOSS_SPIKE, loss=loss, z=z, mean=mean, steps=steps, **said)
 
@@ -168,9 +167,7 @@ class Monitor:
         rises = waited >= limits.RISING and last > lowest * (1 + limits.RISEN) and now < then
         if self.overfits(rises, waited == 0):
             said = {"last": last, "lowest": lowest, "step": at, "then": then, "now": now}
-            kept = (
-                self.config.keep == "best"
-            )  # the run does what the advice would be: no problem of its result
+            kept = self.config.keep == "best"  # the run has followed the advice already
             since = " after the best step, whose checkpoint is the one used" if kept else ""
             level: Level = "note" if kept else "problem"
             yield finding(Code.OVERFITTING, level, **said, since=since, patience=limits.RISING)
