@@ -65,6 +65,20 @@ def test_gradients_begin_anew_without_being_cleared(backend: str) -> None:
         assert not block.grad.any()
 
 
+def test_an_op_of_ones_own_adds_to_a_place_that_is_cleared_for_it() -> None:
+    def backward(dy: np.ndarray, saved: tuple, needs: tuple) -> tuple:
+        place = needs[0].array
+        place += dy * 3
+        return (place,)
+
+    triple = cr.Op("triple", lambda x: (x * 3, ()), backward, example=lambda rng: ())
+    block = Parameters([("weight", Param(np.ones((2, 3))))])
+    block["weight"].grad[...] = 7
+    with block.replaced():
+        (triple(block["weight"]) + triple(block["weight"])).sum().backward()
+    assert (block["weight"].grad == 6).all()
+
+
 def test_groups_are_contiguous() -> None:
     block, bias, weight, frozen = build()
     (matrices, decays), (vectors, other) = block.ranges()

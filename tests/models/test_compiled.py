@@ -579,6 +579,31 @@ def test_a_constant_of_the_weights_is_found_before_it_is_trusted(accumulate: int
     assert found == expected and set(compiled.broken) == {"a replay gave other bits"}
 
 
+class Staged(GPT):
+    """Its embedding of positions does not learn from some step on, which no recording sees."""
+
+    stage = 0
+
+    def hidden(self, ids: Any, segments: Any = None) -> Any:
+        self.wpe.weight.requires_grad = self.stage < 2
+        try:
+            return super().hidden(ids, segments)
+        finally:
+            self.wpe.weight.requires_grad = True
+
+
+def test_a_gradient_that_only_the_recording_has_is_found() -> None:
+    model, batches = new("gpt"), words()
+    model.__class__ = Staged
+    parameters, compiled = model.parameters(), cr.compile(model)
+    for model.stage in range(6):
+        with parameters.replaced():
+            compiled.backward(next(batches))
+        assert parameters["wpe.weight"].grad.any() == (model.stage < 2)
+        parameters.data[: parameters.grad.size] -= 0.1 * parameters.grad
+    assert compiled.broken == ["a replay gave other bits"]
+
+
 def test_what_goes_wrong_late_is_found_by_the_next_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LAST_CHECK", 4)
     model, batches = new("gpt"), words()

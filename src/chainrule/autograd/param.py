@@ -40,10 +40,11 @@ class Param(Tensor):
         """Add `grad` into the gradient, which stays in the flat block even after `param.grad = None`."""
         if self.grad is None and self.block is not None:
             self.zero_grad()
-        if self._place().adds():
+        place, adds = self._place().taken()
+        if adds:
             super().accumulate(grad)
         else:
-            assign(cast(Array, self.grad), grad)
+            assign(place, grad)
 
     def into(self) -> Into | None:
         """The place in the flat block where an op may add the gradient directly, saving a temporary array."""
@@ -61,7 +62,7 @@ class Param(Tensor):
         """Where the gradient is added, or what is left over there is overwritten."""
         grad = cast(Array, self.grad)
         own = self.block is not None and grad is self.block.grad_of.get(id(self))
-        return Into(grad, self.block.leftovers if self.block is not None and own else None, id(self))
+        return Into(grad, self.block if own else None, id(self))
 
     def zero_grad(self) -> None:
         """Set the gradient to zero (in the flat block, if the parameter lives in one)."""
@@ -174,7 +175,7 @@ class Parameters:
     def zero_grad(self) -> None:
         """Zero all gradients in one pass."""
         self._check_place()
-        self._clear(self.grad)
+        self.clear(self.grad)
         self.leftovers.clear()
 
     @contextmanager
@@ -185,14 +186,14 @@ class Parameters:
         """
         self._check_place()
         first_vector = next((start for param, start, _ in self.places if not param.decay), self.grad.size)
-        self._clear(self.grad[first_vector:])
+        self.clear(self.grad[first_vector:])
         ends = {id(param): stop for param, _, stop in self.places}
         self.leftovers.update(key for key in self.grad_of if ends[key] <= first_vector)
         try:
             yield
         finally:
             while self.leftovers:
-                self._clear(self.grad_of[self.leftovers.pop()])
+                self.clear(self.grad_of[self.leftovers.pop()])
 
     def _check_place(self) -> None:
         if name := self.moved():
@@ -200,7 +201,8 @@ class Parameters:
                 f"parameters: {name} has moved to another block (ask the whole model, not its parts)"
             )
 
-    def _clear(self, grads: Array) -> None:
+    def clear(self, grads: Array) -> None:
+        """Zero a part of the gradient block."""
         if kernels := self.kernels():
             kernels.clear(grads)
         else:

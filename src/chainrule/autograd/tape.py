@@ -256,7 +256,7 @@ def _distribute(step: Record, grads: Grads, wanted: Needs, pending: _Pending) ->
         raise GraphError(f"{name}: backward returned {len(grads)} gradients for {len(step.needs)} inputs")
     for position, source in enumerate(step.inputs):
         grad, want = grads[position], wanted[position]
-        if source is None or (isinstance(want, Into) and grad is want.array):
+        if source is None or (isinstance(want, Into) and grad is want.place):
             continue
         if isinstance(source, Output):
             shape, dtype = source.record.likeness[source.which]

@@ -30,22 +30,27 @@ class Work(NamedTuple):
 
 
 class Into:
-    """A needed gradient and its place: an op that writes it there returns that array."""
+    """A needed gradient and its place: an op that adds it to `array` returns that array."""
 
-    __slots__ = ("_key", "_leftovers", "array")
+    __slots__ = ("_block", "_key", "place")
 
-    def __init__(self, array: Array, leftovers: set[int] | None = None, key: int = 0) -> None:
-        self.array, self._leftovers, self._key = array, leftovers, key
+    def __init__(self, place: Array, block: Any = None, key: int = 0) -> None:
+        self.place, self._block, self._key = place, block, key
 
-    def adds(self) -> bool:
-        """Whether to add to what lies there: not to a leftover of the step before, which is overwritten.
+    @property
+    def array(self) -> Array:
+        """The place, to be added to: cleared, if a gradient of the step before was left over there."""
+        place, adds = self.taken()
+        if not adds:
+            self._block.clear(place)
+        return place
 
-        It is one no longer then: ask once, and write all of it.
-        """
-        if not self._leftovers or self._key not in self._leftovers:
-            return True
-        self._leftovers.remove(self._key)
-        return False
+    def taken(self) -> tuple[Array, bool]:
+        """The place, and whether to add to what lies there. If not it is a leftover: all of it must be overwritten."""
+        if self._block is None or self._key not in self._block.leftovers:
+            return self.place, True
+        self._block.leftovers.remove(self._key)
+        return self.place, False
 
 
 def is_float(array: Array) -> bool:

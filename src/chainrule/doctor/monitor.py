@@ -148,8 +148,9 @@ class Monitor:
         mean = self.recent.mean
         z = (loss - mean) / max(self.recent.spread, limits.SPIKE_SPREAD)
         # A loss that counts a few wrong labels varies by its own root: the root of it has the same spread at any mean.
-        roots = self.recent_roots
-        least = min(z, (_root(loss) - roots.mean) / max(roots.spread, limits.SPIKE_ROOT_SPREAD))
+        roots, least = self.recent_roots, z
+        if mean > 0:  # that of a reward may be negative, and has no root
+            least = min(z, (_root(loss) - roots.mean) / max(roots.spread, limits.SPIKE_ROOT_SPREAD))
         if self.spike(least > limits.SPIKE, least < 1):
             said = {"lr": self.config.lr, "warmup": self.config.warmup, "clip": self.config.clip}
             yield finding(Code.LOSS_SPIKE, loss=loss, z=z, mean=mean, steps=steps, **said)
@@ -174,5 +175,5 @@ class Monitor:
 
 
 def _root(loss: float) -> float:
-    """The root of a loss; that of a reward may be negative, and counts as 0."""
+    """The root of a loss, 0 of a negative one."""
     return math.sqrt(max(loss, 0.0))

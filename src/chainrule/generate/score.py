@@ -59,7 +59,7 @@ class Scorer:
         if weights and not isinstance(model, NGram):
             with suppress(NotStreamable):
                 self.decoder = Decoder(model, weights, cache=cache)
-        elif cache != "fp32":
+        elif not weights and cache != "fp32":
             raise ConfigError(
                 f"score: cache is {cache!r} without weights (must be fp32: a forward pass has no cache)"
             )

@@ -54,6 +54,6 @@ def refusal(
     why = "is not known" if part is None else f"is not supported: it has {part}"
     if isinstance(kind, str) and kind in in_directories:
         why = "is read from its Hugging Face directory, not from GGUF: give that directory"
-    shown = ", ".join([*known][:SHOWN])
-    rule = f"must be one of {shown} and {len(known) - SHOWN} others, see docs/guide/interchange.md"
+    shown, others = ", ".join([*known][:SHOWN]), max(0, len(known) - SHOWN)
+    rule = f"must be one of {shown} and {others} others, see docs/guide/interchange.md"
     return FormatError(f"{setting} is {repr(kind)[:60]} ({why}; {rule})")

@@ -187,7 +187,10 @@ class Compiled:
             pass
         before.restore()
         results = self._beside(made, call)
-        if replayed != _digest(block.grad, results):
+        overwritten = (
+            before.leftovers - block.leftovers
+        )  # of others the block still holds what the replay wrote
+        if overwritten != shape.overwritten or replayed != _digest(block.grad, results):
             shape.give_up("a replay gave other bits")
         else:
             shape.agree(differs)

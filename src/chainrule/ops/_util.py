@@ -142,16 +142,12 @@ def native_map(
 
 def summed_into(need: Any, shape: Shape) -> Array:
     """Where a kernel adds the gradient of a parameter: its place in the flat block, or new zeros."""
-    if not isinstance(need, Into):
-        return native.cleared(shape)
-    if not need.adds():
-        native.kernels().clear(need.array)
-    return need.array
+    return need.array if isinstance(need, Into) else native.cleared(shape)
 
 
 def product_into(need: Any, like: Array) -> tuple[Array, bool]:
     """Where a matmul writes the gradient of a parameter, and whether it adds to what is there."""
-    return (need.array, need.adds()) if isinstance(need, Into) else (native.empty_like(like), False)
+    return need.taken() if isinstance(need, Into) else (native.empty_like(like), False)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:

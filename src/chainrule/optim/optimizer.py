@@ -188,7 +188,8 @@ class Optimizer(Answering):
     def _non_negative(self, setting: str, value: Any) -> float:
         """The value of a setting as a float; what is no finite number from 0 on is refused."""
         try:
-            number = math.nan if isinstance(value, NOT_NUMBERS) or np.ndim(value) else float(value)
+            refused = isinstance(value, NOT_NUMBERS) or np.ndim(value) or np.asarray(value).dtype.kind == "b"
+            number = math.nan if refused else float(value)
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         self.require(0 <= number < math.inf, setting, value, "a finite number, at least 0")
