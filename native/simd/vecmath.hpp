@@ -63,7 +63,7 @@ INLINE Vec tanh(Vec x) {
 }
 
 // σ(x) = 1 / (1 + e^-x) and its slope σ (1 - σ), from e^-|x|, which neither overflows nor cancels. With `exp_negative`
-// both are 0 where |x| > 87.
+// σ is 0 or 1 and the slope 0 where |x| > 87.
 template <Vec exponential(Vec) = exp>
 INLINE Vec sigmoid(Vec x, Vec* slope) {
     const Vec e = exponential(fill(0.0f) - abs(x));

@@ -187,9 +187,8 @@ class Compiled:
             pass
         before.restore()
         results = self._beside(made, call)
-        overwritten = (
-            before.leftovers - block.leftovers
-        )  # of others the block still holds what the replay wrote
+        # Op by op must overwrite as much: elsewhere the block still holds what the replay wrote.
+        overwritten = before.leftovers - block.leftovers
         if overwritten != shape.overwritten or replayed != _digest(block.grad, results):
             shape.give_up("a replay gave other bits")
         else:
