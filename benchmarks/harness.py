@@ -30,6 +30,11 @@ KEEP_PAGES = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 
+# Libraries that choose their kernels by the CPU let variables choose others; a machine on which somebody has set
+# OPENBLAS_CORETYPE=Haswell would race half an OpenBLAS. Without them each library takes what it thinks best.
+CHOOSE_KERNELS = ("OPENBLAS_", "MKL_", "ATEN_", "ONEDNN_", "DNNL_", "XLA_", "GGML_")
+HARMLESS = ("_NUM_THREADS",)
+
 # Helper threads wait for more work by spinning, OpenBLAS's for 0.1 s, and would take a core from the next program.
 SETTLE = 0.05  # seconds for which nobody has used a core
 LONGEST = 5.0  # seconds that are waited for that
@@ -114,7 +119,8 @@ def in_turn(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
 class Program:
     """A worker in a process of its own; `keep_pages` runs it with malloc tuned as our trainer tunes it.
 
-    With `path` it imports from these folders only, and not from what is installed for editing.
+    With `path` it imports from these folders only, and not from what is installed for editing. The functions of the
+    library `preload` stand in for those of the same name.
     """
 
     def __init__(
@@ -124,6 +130,7 @@ class Program:
         *arguments: object,
         keep_pages: bool = False,
         path: Sequence[Path | str] = (),
+        preload: Path | None = None,
     ) -> None:
         self.name = name
         self.ms: dict[str, list[float]] = {}
@@ -133,9 +140,10 @@ class Program:
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env=os.environ
+            env=environment()
             | (KEEP_PAGES if keep_pages else {})
-            | ({"PYTHONPATH": os.pathsep.join(map(str, path))} if path else {}),
+            | ({"PYTHONPATH": os.pathsep.join(map(str, path))} if path else {})
+            | ({"LD_PRELOAD": str(preload)} if preload else {}),
         )
         self.info = self._answer()
         if "unavailable" in self.info:
@@ -172,6 +180,15 @@ class Program:
             kind = RuntimeError if self.name == OURS else Unavailable  # our own program is never missing
             raise kind(f"{self.name} stopped with exit code {self.worker.wait()}")
         return json.loads(line)
+
+
+def environment() -> dict[str, str]:
+    """That of this process, without what keeps libraries from the kernels they would choose."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(CHOOSE_KERNELS) or name.endswith(HARMLESS)
+    }
 
 
 def started(programs: Iterable[Callable[[], Program]]) -> tuple[list[Program], set[str]]:

@@ -119,6 +119,14 @@ def test_malloc_is_tuned_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPa
     program.close()
 
 
+def test_a_library_chooses_its_own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    program = Program("peer", WORKER, "serve")
+    assert program.info["chosen"] == {"OPENBLAS_NUM_THREADS": "2"}
+    program.close()
+
+
 def test_a_peer_that_is_missing_says_why() -> None:
     running, reasons = started([lambda: Program("peer", WORKER, "missing")])
     assert not running and reasons == {"peer not found (install it)"}

@@ -17,4 +17,5 @@ if __name__ == "__main__":
         serve_unavailable("peer not found (install it)")
     elif sys.argv[1] == "serve":
         tuned = os.environ.get("MALLOC_TRIM_THRESHOLD_")
-        serve(answer, 10.0, peak=lambda: 25.0, tuned=tuned)
+        chosen = {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
+        serve(answer, 10.0, peak=lambda: 25.0, tuned=tuned, chosen=chosen)
