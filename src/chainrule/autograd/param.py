@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
 from contextlib import contextmanager
+from operator import attrgetter, is_
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +20,9 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Into
 from chainrule.errors import ChainruleError, GraphError
 from chainrule.suggest import hinted
+
+ARRAY_OF = attrgetter("array")
+KIND_OF = attrgetter("_requires_grad", "decay")
 
 ALIGN = 16  # elements: every float32 parameter starts on a 64-byte line
 
@@ -118,6 +122,9 @@ class Parameters:
         )  # whose gradient is that of the step before: the next one overwrites it
         for name, param in self.named.items():
             self._adopt(name, param)
+        self._views = [self.values_of[id(param)] for param in self.unique]
+        self._kinds: list[tuple[bool, bool]] = []  # of each parameter when the ranges were found
+        self._ranges: list[tuple[slice, bool]] = []
 
     def _adopt(self, name: str, param: Param) -> None:
         view = self._view(self.data, param)
@@ -147,6 +154,12 @@ class Parameters:
 
     def ranges(self) -> list[tuple[slice, bool]]:
         """The trainable part of the block as contiguous (range, decays) pairs."""
+        kinds = list(map(KIND_OF, self.unique))  # asked several times in each step
+        if kinds != self._kinds:
+            self._kinds, self._ranges = kinds, self._found_ranges()
+        return self._ranges
+
+    def _found_ranges(self) -> list[tuple[slice, bool]]:
         pieces: list[tuple[slice, bool]] = []
         for param, start, stop in self.places:
             if not param.requires_grad:
@@ -163,10 +176,9 @@ class Parameters:
 
     def moved(self) -> str:
         """The name of a parameter that another block has taken, or whose array was replaced; empty if none was."""
-        for name, param in self.named.items():  # several times in each step
-            if param.block is not self or param.array is not self.values_of[id(param)]:
-                return name
-        return ""
+        if all(map(is_, map(ARRAY_OF, self.unique), self._views)):  # asked several times in each step
+            return ""
+        return next(name for name, param in self.named.items() if not self.holds(param))
 
     def holds(self, param: Param) -> bool:
         """The values of this parameter are those of the block."""

@@ -41,6 +41,7 @@ class Optimizer(Answering):
         self.lr = self._non_negative("lr", lr)
         self.steps = 0
         self._compiled = False  # asked once a step: a list of tensors must look at all of them
+        self._asked: tuple[object, bool] = (None, False)  # a function, and whether it takes a scale
         self.arrays = self._new_arrays()
         # They grow when they are used: the dtype is known then, without `grad`, which joins a list of tensors.
         self._scratch: Array = np.empty(0)
@@ -61,7 +62,7 @@ class Optimizer(Answering):
         scale = self._non_negative("scale", scale)
         self.steps += 1
         self._compiled = self.params.kernels() is not None
-        scales = _takes_scale(self.update)
+        scales = self._scales()
         options = {"scale": scale} if scales else {}
         # The kernels split the work among threads themselves; multiplied gradients are a copy of one chunk at a time.
         whole = self.kernels is not None and (scales or scale == 1)
@@ -75,6 +76,13 @@ class Optimizer(Answering):
                     some = grads[start:stop] if scales else self.scaled(grads[start:stop], scale)
                     self.update(values[start:stop], some, state, own, decays, **options)
         self.params.changed()
+
+    def _scales(self) -> bool:
+        """Whether `update` multiplies gradients itself; it may be another function than in the last step."""
+        function = getattr(self.update, "__func__", self.update)
+        if function is not self._asked[0]:
+            self._asked = function, _takes_scale(self.update)
+        return self._asked[1]
 
     def scaled(self, gradients: Array, scale: float) -> Array:
         """A chunk of gradients, `scale` times."""
