@@ -23,7 +23,7 @@ constexpr size_t UNITS = 16;               // of work, at least: then all thread
 constexpr size_t STRIP = 64;               // terms of k packed by one thread at a time
 constexpr size_t PACK_PANELS = 4;          // panels of B packed by one thread at a time, or fewer if there are few
 constexpr size_t FEW_ROWS = 4;             // up to here dot products are faster than tiles
-constexpr size_t SMALL_B = 1 << 19;        // floats, 2 MB: up to here packing costs more than it saves
+constexpr size_t SMALL_B = 1 << 21;        // floats, 8 MB: up to here packing costs more than it saves
 constexpr size_t LINE = 16;                // floats in a cache line
 
 #if CHAINRULE_X86

@@ -45,17 +45,26 @@ INLINE const float* kept(const float* pointer) {
 
 // tile += A B: A (ROWS, K) has element (i, k) at a[i a_row + k a_k]; B (K, VECS) has row k at b + k b_k.
 // Each element is summed over k in order, whatever the tile: the result does not depend on ROWS. `term(a, b, c)` is
-// what a step along k does with an element of A in all lanes and a vector of B, by default c + a b. The first `ahead`
-// steps each prefetch a row of `next` (…, NR), rows b_k apart, into the L2 cache.
+// what a step along k does with an element of A in all lanes and a vector of B, by default c + a b. Meanwhile the steps
+// prefetch what comes `next`.
 //
 // Every third row of A has a pointer; the two after it are reached by the addressing modes of x86. A pointer for
 // each row would not fit the registers: the loads of pointers from the stack then cost a tenth of the speed of Intel's
 // cores, which begin four instructions per cycle.
 using Term = Vec(Vec, Vec, Vec);
 
+// What the steps along k prefetch into the L2 cache, a little with each: many requests at once would wait for each other.
+struct Next {
+    const float* b = nullptr;  // rows of the next panel of B (…, NR), b_k apart, one with each step
+    size_t rows = 0;           // so many of them
+    const float* a = nullptr;  // the next rows of A; null if they are in the cache already. A line with each step: of
+    size_t a_row = 0;          // LANES rows, a_row apart, after another, and then
+    ptrdiff_t a_back = 0;      // so many elements on, to the next line of the first of them
+};
+
 template <size_t ROWS, Term term = fma, size_t VECS>
 INLINE void multiply(Tile<ROWS, VECS>& tile, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k, size_t K,
-                     const float* next = nullptr, size_t ahead = 0) {
+                     Next next = {}) {
     constexpr size_t GROUP = 3, GROUPS = (ROWS + GROUP - 1) / GROUP;
     Tile<ROWS, VECS> t = tile;  // a local copy, which the compiler keeps in registers
     const float* group[GROUPS];
@@ -75,12 +84,22 @@ INLINE void multiply(Tile<ROWS, VECS>& tile, const float* a, size_t a_row, size_
 #pragma GCC unroll 8
         for (size_t i = 0; i < GROUPS; ++i) group[i] = kept(group[i] + a_k);
     };
-    const size_t prefetching = ahead < K ? ahead : K;
-    for (size_t k = 0; k < prefetching; ++k, next += b_k) {
-        for (size_t v = 0; v < NR_VECS; ++v) __builtin_prefetch(next + v * LANES, 0, 2);
-        step();
+    const auto row_of_b = [&]() __attribute__((always_inline)) {
+        for (size_t v = 0; v < NR_VECS; ++v) __builtin_prefetch(next.b + v * LANES, 0, 2);
+        next.b += b_k;
+    };
+    const auto line_of_a = [&](size_t k) __attribute__((always_inline)) {
+        __builtin_prefetch(next.a, 0, 2);
+        next.a += k % LANES == LANES - 1 ? next.a_back : static_cast<ptrdiff_t>(next.a_row);
+    };
+    const size_t rows = next.rows < K ? next.rows : K;
+    size_t k = 0;
+    if (next.a) {
+        for (; k < rows; ++k) row_of_b(), line_of_a(k), step();
+        for (; k < K; ++k) line_of_a(k), step();
     }
-    for (size_t k = prefetching; k < K; ++k) step();
+    for (; k < rows; ++k) row_of_b(), step();
+    for (; k < K; ++k) step();
     tile = t;
 }
 

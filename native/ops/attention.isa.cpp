@@ -1,8 +1,8 @@
 // Scaled dot-product attention, block by block: the T × S matrix of weights is never stored.
 // Derivation: docs/derivations/attention.md
 //
-// Every GEMM runs on full tiles: operands are copied to scratch and padded with zeros. Tiles that the causal mask hides
-// are skipped. Sums over keys and queries continue from block to block in order, so of the sizes below only two affect
+// Every GEMM runs on full tiles: operands are copied to scratch and padded with zeros, and what a tile finds goes straight
+// to its place in the result. Tiles that the causal mask hides are skipped. Sums over keys and queries continue from block to block in order, so of the sizes below only two affect
 // the bits of a result: KEYS, by the rescaling in forward, and FEW_QUERIES, by another order of summation.
 #include "ops/attention.hpp"
 
@@ -101,13 +101,40 @@ void take_rows(float* out, size_t out_row, const float* in, size_t in_row, float
     zero(out + rows * out_row, (round_up(rows, MR) - rows) * out_row);
 }
 
-// One tile of C += A B.
-INLINE void add_product(float* c, size_t c_row, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k,
-                        size_t K) {
+void clear_rows(float* out, size_t out_row, size_t rows, size_t n) {
+    for (size_t r = 0; r < rows; ++r, out += out_row)
+        for (size_t i = 0; i < n; i += LANES) store_next(out + i, fill(0), n - i);
+}
+
+// Where a tile lies in a matrix: at its ends with fewer than MR rows or NR columns.
+struct Place {
+    float* data;
+    size_t row, rows, columns;
+};
+
+template <class Body>  // body(row, vector, its place in memory, how many of its elements there are, or more)
+INLINE void for_place(Tile<MR>& tile, const Place& place, Body body) {
+    if (place.rows >= MR && place.columns >= NR)
+        return for_vectors(tile, [&](size_t i, size_t j, Vec& sum) { body(i, sum, place.data + i * place.row + j, LANES); });
+    for_vectors(tile, [&](size_t i, size_t j, Vec& sum) {
+        if (i < place.rows && j < place.columns) body(i, sum, place.data + i * place.row + j, place.columns - j);
+    });
+}
+INLINE void load_tile(Tile<MR>& tile, const Place& place) {
+    for_place(tile, place, [](size_t, Vec& sum, const float* from, size_t n) { sum = load_next(from, n); });
+}
+INLINE void store_tile(Tile<MR>& tile, const Place& place) {
+    for_place(tile, place, [](size_t, Vec& sum, float* to, size_t n) { store_next(to, sum, n); });
+}
+
+// One tile of C = or += A B.
+INLINE void product(const Place& c, bool adds, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k,
+                    size_t K) {
     Tile<MR> tile;
-    for_vectors(tile, [&](size_t i, size_t j, Vec& sum) { sum = load(c + i * c_row + j); });
+    clear(tile);
+    if (adds) load_tile(tile, c);
     multiply(tile, a, a_row, a_k, b, b_k, K);
-    for_vectors(tile, [&](size_t i, size_t j, Vec& sum) { store(c + i * c_row + j, sum); });
+    store_tile(tile, c);
 }
 
 // finish(row, column, vector) for the visible part of a bᵀ in the block: rows of a times packed columns of b.
@@ -233,13 +260,16 @@ struct Context {
 
 void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, const Context& from, Block block) {
     const Attention& call = block.call;
-    const size_t rows = block.rows, filled = round_up(rows, MR);
+    const size_t rows = block.rows, seen_by_last = visible(call, block.t + rows - 1);
+    float* lse = lse_bht + (block.b * call.H + block.h) * call.T + block.t;
+    if (seen_by_last == 0) {
+        clear_rows(o.at(block.b, block.h, block.t), o.row, rows, call.Dv);
+        for (size_t r = 0; r < rows; ++r) lse[r] = 0;
+    }
     take_rows(at.queries, at.query_row, call.q.at(block.b, block.h, block.t), call.q.row, call.scale, rows, call.D);
-    zero(at.sums, filled * at.value_row);
     Running now;
     for (size_t r = 0; r < rows; ++r) now.top[r] = HIDDEN, now.total[r] = 0;
 
-    const size_t seen_by_last = visible(call, block.t + rows - 1);
     for (block.s = 0; block.s < seen_by_last; block.s += KEYS) {
         block.keys = smaller(KEYS, seen_by_last - block.s);
         if (from.packed_keys)
@@ -248,20 +278,31 @@ void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, const
             gemm_kernels.dot_rows(at.weights, SCORES_ROW, at.queries, at.query_row, from.keys + block.s * call.k.row,
                                   call.k.row, nullptr, false, rows, block.keys, call.D);
         soften(now, at.weights, at.sums, at.value_row, block);
+        const bool last = block.s + KEYS >= seen_by_last;
+        float factor[QUERIES];
+        for (size_t r = 0; r < rows && last; ++r) {
+            const bool empty = now.total[r] == 0;  // the query sees no key: its weights are 0             [AT.12]
+            const float total = empty ? 1 : now.total[r];
+            factor[r] = call.keep_scale / total;
+            lse[r] = empty ? 0 : now.top[r] + __builtin_logf(total);  // [AT.4]
+        }
         for (size_t c = 0; c < call.Dv; c += NR)  // o = A v                                           [AT.3]
-            for (size_t r = 0; r < rows; r += MR)
-                add_product(at.sums + r * at.value_row + c, at.value_row, at.weights + r * SCORES_ROW, SCORES_ROW, 1,
-                            from.values + c * from.value_panel + block.s * from.value_row, from.value_row,
-                            block.columns(r));
-    }
-
-    float* lse = lse_bht + (block.b * call.H + block.h) * call.T + block.t;
-    for (size_t r = 0; r < rows; ++r) {
-        const bool empty = now.total[r] == 0;  // the query sees no key: its weights are 0                 [AT.12]
-        const float total = empty ? 1 : now.total[r];
-        copy_rows(o.at(block.b, block.h, block.t + r), 0, at.sums + r * at.value_row, 0, call.keep_scale / total, 1,
-                  call.Dv);
-        lse[r] = empty ? 0 : now.top[r] + __builtin_logf(total);  // [AT.4]
+            for (size_t r = 0; r < rows; r += MR) {
+                const Place sums = {at.sums + r * at.value_row + c, at.value_row, MR, NR};
+                Tile<MR> tile;
+                clear(tile);
+                if (block.s > 0) load_tile(tile, sums);
+                multiply(tile, at.weights + r * SCORES_ROW, SCORES_ROW, 1,
+                         from.values + c * from.value_panel + block.s * from.value_row, from.value_row, block.columns(r));
+                if (!last) {
+                    store_tile(tile, sums);
+                    continue;
+                }
+                const Place out = {o.at(block.b, block.h, block.t + r) + c, o.row, rows - r, call.Dv - c};
+                for_place(tile, out, [&](size_t i, Vec& sum, float* to, size_t n) {
+                    store_next(to, sum * fill(factor[r + i]), n);
+                });
+            }
     }
 }
 
@@ -287,25 +328,22 @@ void forward(Heads<float> o, float* lse_bht, const Attention& call, size_t b, si
 }
 
 struct BackwardSpace {
-    float *keys, *values, *key_rows, *dk, *dv;  // of `count` keys
-    float *queries, *dy, *dot, *dq;             // of all queries of a head
-    float *weights, *dropped;                   // of a block
+    float *keys, *values, *key_rows;  // of `count` keys
+    float *queries, *dy, *dot;        // of all queries of a head
+    float *weights, *dropped;         // of a block
     size_t query_row, value_row, used;
 
     BackwardSpace(const Attention& call, size_t count, float* memory) {
         Space space{memory};
         query_row = row_stride(call.D);
         value_row = row_stride(call.Dv);
-        const size_t columns = round_up(count, NR), rows = count + MR, T = round_up(call.T, MR);
+        const size_t columns = round_up(count, NR), T = round_up(call.T, MR);
         keys = space.take(columns * call.D);
         values = space.take(columns * call.Dv);
-        key_rows = space.take(rows * query_row);
-        dk = space.take(rows * query_row);
-        dv = space.take(rows * value_row);
+        key_rows = space.take((count + MR) * query_row);
         queries = space.take(T * query_row);
         dy = space.take(T * value_row);
         dot = space.take(T);
-        dq = space.take(T * query_row);
         weights = space.take(smaller(MANY_QUERIES, T) * SCORES_ROW);
         dropped = call.dropout ? space.take(smaller(MANY_QUERIES, T) * SCORES_ROW) : weights;
         used = space.used;
@@ -335,15 +373,19 @@ void recompute_weights(const BackwardSpace& at, const float* lse, const Block& b
     zero(at.dropped + block.rows * SCORES_ROW, beyond * SCORES_ROW);
 }
 
-// out (keys, n) += Wᵀ x for a block W of weights and the rows x of its queries
-INLINE void add_to_keys(float* out, const float* w, const Block& block, const float* x, size_t row, size_t n) {
+// out (keys, n) = or += Wᵀ x for a block W of weights and the rows x of its queries. The first block of queries that sees
+// a key assigns, others add; blocks of queries begin at `begin`.
+INLINE void add_to_keys(Heads<float> out, const float* w, const Block& block, const float* x, size_t row, size_t n,
+                        size_t begin) {
+    const size_t group = block.call.H / block.call.Hk, hk = block.h / group;
     for (size_t c = 0; c < n; c += NR)
         for (size_t j = 0; j < block.keys; j += MR) {
             const size_t seeing = first_query(block.call, block.s + j);
             const size_t r = seeing <= block.t ? 0 : seeing - block.t;
             if (r >= block.rows) continue;
-            add_product(out + j * row + c, row, w + r * SCORES_ROW + j, 1, SCORES_ROW, x + r * row + c, row,
-                        block.rows - r);
+            const bool begun = block.h > hk * group || (block.t > begin && seeing < block.t);
+            product({out.at(block.b, hk, block.s + j) + c, out.row, block.keys - j, n - c}, begun, w + r * SCORES_ROW + j, 1,
+                    SCORES_ROW, x + r * row + c, row, block.rows - r);
         }
 }
 
@@ -357,14 +399,16 @@ void add_to_diagonals(float* diagonals_n, const float* dZ, const Block& block) {
     }
 }
 
-void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, size_t first, const Block& block) {
+// `first` is the first key of the unit, `begin` the first query of the blocks that see these keys.
+void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, size_t first, size_t begin,
+                    const Block& block) {
     const Attention& call = block.call;
     const size_t s = block.s - first;
     const float *queries = at.queries + block.t * at.query_row, *dy = at.dy + block.t * at.value_row;
     scores(at.weights, block, queries, at.query_row, at.keys + s * call.D);
     recompute_weights(at, gradient.lse_bht + (block.b * call.H + block.h) * call.T, block);
     if (gradient.dv.data)  // forward was: o = A v                                                             [AT.6]
-        add_to_keys(at.dv + s * at.value_row, at.dropped, block, dy, at.value_row, call.Dv);
+        add_to_keys(gradient.dv, at.dropped, block, dy, at.value_row, call.Dv, begin);
     if (!gradient.dq.data && !gradient.dk.data && !gradient.diagonals_hn) return;
 
     auto score_gradient = [&](size_t r, size_t j, Vec dA) {  // forward was: A = softmax(Z); overwrites A by dZ
@@ -376,13 +420,16 @@ void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, 
     };
     each_product(block, dy, at.value_row, at.values + s * call.Dv, call.Dv,
                  score_gradient);  // forward was: o = A v, so dA = do vᵀ                                      [AT.7]
-    if (gradient.dq.data)  // forward was: Z = s q kᵀ                                                          [AT.10]
+    if (gradient.dq.data) {  // forward was: Z = s q kᵀ                                                        [AT.10]
+        float* const dq = gradient.dq.at(block.b, block.h, block.t);
         for (size_t c = 0; c < call.D; c += NR)
             for (size_t r = 0; r < block.rows; r += MR)
-                add_product(at.dq + (block.t + r) * at.query_row + c, at.query_row, at.weights + r * SCORES_ROW,
-                            SCORES_ROW, 1, at.key_rows + s * at.query_row + c, at.query_row, block.columns(r));
+                product({dq + r * gradient.dq.row + c, gradient.dq.row, block.rows - r, call.D - c}, s > 0,
+                        at.weights + r * SCORES_ROW, SCORES_ROW, 1, at.key_rows + s * at.query_row + c, at.query_row,
+                        block.columns(r));
+    }
     if (gradient.dk.data)  // [AT.11]
-        add_to_keys(at.dk + s * at.query_row, at.weights, block, queries, at.query_row, call.D);
+        add_to_keys(gradient.dk, at.weights, block, queries, at.query_row, call.D, begin);
     if (gradient.diagonals_hn)
         add_to_diagonals(gradient.diagonals_hn + block.h * (call.T + call.S - 1), at.weights, block);
 }
@@ -403,7 +450,12 @@ void take_queries(const BackwardSpace& at, const AttentionGradient& gradient, co
         at.dot[t] = dot;
     }
     for (size_t t = T; t < filled; ++t) at.dot[t] = 0;
-    zero(at.dq, filled * at.query_row);
+}
+
+// The first block of queries that sees key s begins here: at a whole tile, or at the one before them.
+INLINE size_t first_block(const Attention& call, size_t s) {
+    const size_t begin = first_query(call, s), lead = call.T % MR;
+    return begin < lead ? 0 : begin - (begin - lead) % MR;
 }
 
 void backward(const AttentionGradient& gradient, const Attention& call, size_t b, size_t hk, size_t s, size_t count,
@@ -413,24 +465,21 @@ void backward(const AttentionGradient& gradient, const Attention& call, size_t b
     pack_columns(at.keys, {call.k.at(b, hk, s), 1, call.k.row}, call.D, count);
     pack_columns(at.values, {call.v.at(b, hk, s), 1, call.v.row}, call.Dv, count);
     take_rows(at.key_rows, at.query_row, call.k.at(b, hk, s), call.k.row, call.scale, count, call.D);
-    zero(at.dk, (count + MR) * at.query_row);
-    zero(at.dv, (count + MR) * at.value_row);
     for (size_t h = hk * group; h < (hk + 1) * group; ++h) {
         take_queries(at, gradient, call, b, h);
+        if (gradient.dq.data)  // queries that see none of these keys
+            clear_rows(gradient.dq.at(b, h, 0), gradient.dq.row, count ? first_block(call, s) : call.T, call.D);
         for (size_t i = s; i < end; i += KEYS) {
-            const size_t begin = first_query(call, i), lead = call.T % MR;
-            for (size_t t = begin < lead ? 0 : begin - (begin - lead) % MR, rows; t < call.T; t += rows) {
+            const size_t begin = first_block(call, i);
+            for (size_t t = begin, rows; t < call.T; t += rows) {
                 rows = block_rows(t, call.T, MANY_QUERIES);
-                backward_block(gradient, at, s, {call, b, h, t, rows, i, smaller(KEYS, end - i)});
+                backward_block(gradient, at, s, begin, {call, b, h, t, rows, i, smaller(KEYS, end - i)});
             }
         }
-        if (gradient.dq.data)
-            copy_rows(gradient.dq.at(b, h, 0), gradient.dq.row, at.dq, at.query_row, 1, call.T, call.D);
     }
-    if (gradient.dk.data)
-        copy_rows(gradient.dk.at(b, hk, s), gradient.dk.row, at.dk, at.query_row, 1, count, call.D);
-    if (gradient.dv.data)
-        copy_rows(gradient.dv.at(b, hk, s), gradient.dv.row, at.dv, at.value_row, 1, count, call.Dv);
+    if (call.T > 0) return;
+    if (gradient.dk.data) clear_rows(gradient.dk.at(b, hk, s), gradient.dk.row, count, call.D);
+    if (gradient.dv.data) clear_rows(gradient.dv.at(b, hk, s), gradient.dv.row, count, call.Dv);
 }
 
 size_t forward_scratch(const Attention& call) {
