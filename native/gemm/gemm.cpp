@@ -20,6 +20,8 @@ constexpr size_t PACKED_ROWS = 4096;       // of A at a time, if it is packed
 constexpr size_t SHARED_FLOATS = 1 << 21;  // of packed A and of B, 8 MB in the L3 cache: as many parts of k as fit
 constexpr size_t MIN_PANELS = 2;           // of B per unit of work
 constexpr size_t UNITS = 16;               // of work, at least: then all threads end at about the same time
+constexpr size_t LAST = 2;                 // units of a block are cut once more,
+constexpr size_t PARTS = 4;                // so that no thread waits long for another in the end
 constexpr size_t STRIP = 64;               // terms of k packed by one thread at a time
 constexpr size_t PACK_PANELS = 4;          // panels of B packed by one thread at a time, or fewer if there are few
 constexpr size_t FEW_ROWS = 4;             // up to here dot products are faster than tiles
@@ -143,20 +145,29 @@ struct Matmul {
     }
 
     void multiply(const Block& block) const {
-        const auto macrokernel = paired ? bf16_pairs().macrokernel : kernels.macrokernel;
-        const size_t units_n = blocks_of(block.N, unit_cols);
-        for_units(blocks_of(block.M, mc) * units_n, [&](size_t i) {
-            const size_t m = i / units_n * mc, n = i % units_n * unit_cols, height = std::min(mc, block.M - m);
-            const Scratch moved(spread ? height * spread_row(kc) : 0);
-            for (size_t k = 0; k < block.K; k += kc) {
-                const size_t terms = std::min(kc, block.K - k);
-                const bool first = block.k0 + k == 0;
-                const Factor a = spread ? moved_apart(moved.data(), block, m, k, height, terms) : factor_a(block, m, k, terms);
-                macrokernel(c_mn + (block.m0 + m) * ldc + block.n0 + n, ldc, a, factor_b(block, n, k, terms),
-                            first && bias_n ? bias_n + block.n0 + n : nullptr, accumulate || !first, height,
-                            std::min(unit_cols, block.N - n), words(terms));
-            }
+        const size_t units_n = blocks_of(block.N, unit_cols), units = blocks_of(block.M, mc) * units_n;
+        const size_t last = std::min(LAST, units), whole = units - last;
+        const size_t part_cols = round_up(blocks_of(unit_cols, PARTS), NR), parts = blocks_of(unit_cols, part_cols);
+        for_units(whole + last * parts, [&](size_t i) {
+            const size_t unit = i < whole ? i : whole + (i - whole) / parts, part = i < whole ? 0 : (i - whole) % parts;
+            const size_t n = unit % units_n * unit_cols, end = std::min(n + unit_cols, block.N), first = n + part * part_cols;
+            if (i < whole) return multiply_unit(block, unit / units_n * mc, n, end - n);
+            if (first < end) multiply_unit(block, unit / units_n * mc, first, std::min(part_cols, end - first));
         });
+    }
+
+    // Rows of A from m on, as many as a unit has, times N columns of B from n on.
+    void multiply_unit(const Block& block, size_t m, size_t n, size_t N) const {
+        const auto macrokernel = paired ? bf16_pairs().macrokernel : kernels.macrokernel;
+        const size_t height = std::min(mc, block.M - m);
+        const Scratch moved(spread ? height * spread_row(kc) : 0);
+        for (size_t k = 0; k < block.K; k += kc) {
+            const size_t terms = std::min(kc, block.K - k);
+            const bool first = block.k0 + k == 0;
+            const Factor a = spread ? moved_apart(moved.data(), block, m, k, height, terms) : factor_a(block, m, k, terms);
+            macrokernel(c_mn + (block.m0 + m) * ldc + block.n0 + n, ldc, a, factor_b(block, n, k, terms),
+                        first && bias_n ? bias_n + block.n0 + n : nullptr, accumulate || !first, height, N, words(terms));
+        }
     }
 
     Factor factor_a(const Block& block, size_t m, size_t k, size_t terms) const {

@@ -37,42 +37,46 @@ void microkernel(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k,
 using Microkernel = void(float*, size_t, const float*, size_t, size_t, const float*, size_t, const float*, bool, size_t,
                          size_t, const Next&);
 
-// The micro-kernel for the last rows, 1 .. MR - 1 of them; null for none.
-template <Term term, size_t ROWS = MR - 1>
-Microkernel* edge_microkernel(size_t rows) {
-    if constexpr (ROWS == 0) {
-        return nullptr;
+// The micro-kernel of so many rows, 1 .. MR.
+template <Term term, size_t ROWS = MR>
+Microkernel* microkernel_of(size_t rows) {
+    if constexpr (ROWS == 1) {
+        return microkernel<1, term>;
     } else {
-        return rows == ROWS ? microkernel<ROWS, term> : edge_microkernel<term, ROWS - 1>(rows);
+        return rows == ROWS ? microkernel<ROWS, term> : microkernel_of<term, ROWS - 1>(rows);
     }
 }
 
 // A panel of B (K × NR) stays in the L1 or L2 cache while the rows of A pass by from L2. Prefetch 1/n of the next panel of
 // B with each of n tiles, and while A passes by for the first time, its next rows: both may have to come from memory.
+//
+// Tiles of A in place are equally high: a last one of two rows would take the time of four, since a sum must end before
+// the next one is added to it.
 template <Term term>
 void macrokernel(float* c_mn, size_t ldc, Factor a, Factor b, const float* bias_n, bool accumulate, size_t M, size_t N,
                  size_t K) {
-    const size_t whole = M - M % MR;
-    Microkernel* const edge = edge_microkernel<term>(M - whole);
+    if (M == 0) return;
     const size_t tiles = (M + MR - 1) / MR, share = (K + tiles - 1) / tiles;
-    const bool in_rows = a.next == 1;
+    const bool in_place = a.panel == MR * a.step;
+    const size_t height = in_place ? (M + tiles - 1) / tiles : MR, a_panel = in_place ? height * a.step : a.panel;
+    const size_t last = M - (tiles - 1) * height;
+    Microkernel *const tile = microkernel_of<term>(height), *const last_tile = microkernel_of<term>(last);
     Next next;
-    next.a_row = in_rows ? a.step : a.next;  // by columns a line holds the rows of a tile, and each k has another one
+    next.a_row = a.next == 1 ? a.step : a.next;  // by columns a line holds the rows of a tile, and each k has another one
     next.a_back = static_cast<ptrdiff_t>(LANES * a.next) - static_cast<ptrdiff_t>((LANES - 1) * next.a_row);
     for (size_t n = 0; n < N; n += NR) {
         const size_t cols = N - n < NR ? N - n : NR;
-        const float* b_panel = b.data + n / NR * b.panel;
         const float* bias = bias_n ? bias_n + n : nullptr;
-        const float* a_panel = a.data;
+        const float *from_a = a.data, *const from_b = b.data + n / NR * b.panel;
         float* c = c_mn + n;
-        next.b = b_panel + b.panel;
+        next.b = from_b + b.panel;
         next.rows = n + NR < N ? share : 0;
-        for (size_t m = 0; m < whole; m += MR, a_panel += a.panel, c += MR * ldc, next.b += share * b.next) {
-            next.a = n == 0 ? a_panel + a.panel : nullptr;
-            microkernel<MR, term>(c, ldc, a_panel, a.step, a.next, b_panel, b.next, bias, accumulate, cols, K, next);
+        for (size_t t = 0; t + 1 < tiles; ++t, from_a += a_panel, c += height * ldc, next.b += share * b.next) {
+            next.a = n == 0 ? from_a + a_panel : nullptr;
+            tile(c, ldc, from_a, a.step, a.next, from_b, b.next, bias, accumulate, cols, K, next);
         }
         next.a = nullptr;
-        if (edge) edge(c, ldc, a_panel, a.step, a.next, b_panel, b.next, bias, accumulate, cols, K, next);
+        last_tile(c, ldc, from_a, a.step, a.next, from_b, b.next, bias, accumulate, cols, K, next);
     }
 }
 

@@ -209,13 +209,16 @@ private:
 
     static constexpr uint32_t CLOSED = uint32_t(1) << 31;
 
-    std::mutex busy_;               // held by the caller during a job
-    std::atomic<uint64_t> job_{0};  // counts the jobs
+    // What threads ask all the time while others write elsewhere has a cache line of its own.
+    static constexpr size_t LINE = 64;
+
+    std::mutex busy_;                             // held by the caller during a job
+    alignas(LINE) std::atomic<uint64_t> job_{0};  // counts the jobs
     // Number of helpers in the job, and a flag that it is closed. The job's fields are written only while it is closed,
     // and read only by helpers that entered while it was open.
-    std::atomic<uint32_t> active_{CLOSED};
-    std::atomic<size_t> next_{0};  // the next block to take
-    size_t blocks_ = 0;
+    alignas(LINE) std::atomic<uint32_t> active_{CLOSED};
+    alignas(LINE) std::atomic<size_t> next_{0};  // the next block to take
+    alignas(LINE) size_t blocks_ = 0;
     Task task_ = nullptr;
     void* context_ = nullptr;
     std::atomic<size_t> helpers_{0};                        // that the job needs
