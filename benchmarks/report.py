@@ -171,15 +171,20 @@ def cpu_field(name: str) -> str:
         return ""
 
 
+def compiler() -> str:
+    """What compiles C++ here."""
+    found = os.environ.get("CXX") or shutil.which("c++")
+    if not found:
+        raise Unavailable("no C++ compiler (c++ or $CXX) to measure the limits of the machine with")
+    return found
+
+
 @cache
 def machine_limits(threads: int) -> dict[str, float]:
     """gflops, read_gb_s, copy_gb_s at best, by a small C++ program."""
-    compiler = os.environ.get("CXX") or shutil.which("c++")
-    if not compiler:
-        raise Unavailable("no C++ compiler (c++ or $CXX) to measure the limits of the machine with")
     source = Path(__file__).with_name("limits.cpp")
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "limits")
         flags = ["-O3", "-march=native", "-std=c++17", "-pthread"]
-        subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True)
+        subprocess.run([compiler(), *flags, str(source), "-o", str(program)], check=True)
         return json.loads(subprocess.run([program, str(threads)], capture_output=True, text=True).stdout)

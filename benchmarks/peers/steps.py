@@ -7,18 +7,26 @@ tells it; attention and AdamW are its fused ones; JAX with the whole step jitted
 own; the three fastest take turns with us in the race, since one that met a slow minute of the machine may be the
 fastest after all. (All at once would not fit the memory of many machines.) step_chainrule.py, step_torch.py and
 step_jax.py are the programs; tests/peers/test_gpt.py shows that ours and PyTorch's give the same losses.
+
+On AMD's CPUs PyTorch does without AVX-512 in its matmuls, since its MKL does. What it would reach with it is in a table
+of its own: a preloaded library makes MKL take the CPU for one of Intel's, which nobody ships or supports.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-from collections.abc import Callable, Iterable
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.harness import (
+    OURS,
     Measured,
     Program,
     Unavailable,
@@ -33,6 +41,8 @@ from benchmarks.report import (
     Row,
     Table,
     bold,
+    compiler,
+    cpu_field,
     cpu_flags,
     cpu_name,
     joined,
@@ -109,16 +119,27 @@ def measure(threads: int, quick: bool) -> Table:
     )  # fmt: skip
     goals = []
     found = {}
+    unlocked = {}
     for config in SIZES:
         found[config] = one_size(config, "fp32", threads, quick, table)
         goals += goal_rows(config, found[config], floor_ms(config, threads))
         table.notes += split_too(config, threads)
+        if locked_mkl():
+            unlocked[config] = race_with_all_of_mkl(config, threads, quick)
+    if unlocked:
+        table.notes.append(
+            "PyTorch with the AVX-512 kernels of its MKL, which takes them on Intel's CPUs only; a preloaded library "
+            "(mkl_on_any_cpu.c) answers its question here. Pages kept. Medians (minima), in turn."
+        )
+        table.notes.append(unlocked_table(unlocked))
     halves = (
         ("a", "b") if "avx512_bf16" in cpu_flags() else ("a",)
     )  # PyTorch without it: minutes for a step of b
     for config in halves:
         one_size(config, "bf16", threads, quick, table)
     table.notes.append(markdown(["", "found", "must", "aim", "reached"], goals))
+    if unlocked:
+        table.headlines.append(unlocked_row(unlocked))
     for kind, title in (("total", "in total"), ("growth", "growth over the imported library")):
         pairs = [(getattr(f, kind)["Chainrule"], f.least(kind)) for f in found.values()]
         table.headlines.append(memory_row(f"peak memory of these steps, {title}", pairs))
@@ -173,13 +194,64 @@ def raced(
         raise Unavailable(table.notes[-1])
     ahead = sorted(heats, key=lambda name: heats[name])[:IN_RACE]
     progress(f"{work}: {rounds} rounds of {count} with {joined(ahead)}")
-    ours = Program("Chainrule", "benchmarks.peers.step_chainrule", *arguments)
+    ours = Program(OURS, "benchmarks.peers.step_chainrule", *arguments)
     programs = [ours, *(again[name]() for name in ahead)]
     mine, *rivals = race(programs, "step", rounds, count)
     total["Chainrule"], growth["Chainrule"] = memory_of(ours)
     for program in programs:
         program.close()
     return Found(mine, rivals, heats, total, growth, ours.info["page_faults"])
+
+
+def locked_mkl() -> bool:
+    """MKL has kernels for this CPU that it does not take, because another company has made it."""
+    return "avx512f" in cpu_flags() and cpu_field("vendor_id") not in ("", "GenuineIntel")
+
+
+@contextmanager
+def all_of_mkl() -> Iterator[Path]:
+    """A library that makes MKL take the kernels that it takes on Intel's CPUs."""
+    source = Path(__file__).with_name("mkl_on_any_cpu.c")
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "mkl_on_any_cpu.so")
+        subprocess.run(
+            [compiler(), "-shared", "-fPIC", "-x", "c", str(source), "-o", str(library)], check=True
+        )
+        yield library
+
+
+def race_with_all_of_mkl(config: str, threads: int, quick: bool) -> list[Measured]:
+    """Ours, then PyTorch eager and compiled with all kernels of MKL."""
+    rounds, count = (2, 1) if quick else ROUNDS[config]
+    arguments = ("--config", config, "--threads", threads)
+    progress(f"training step {config}: PyTorch with MKL's AVX-512")
+    with all_of_mkl() as library:
+        programs = [
+            Program(OURS, "benchmarks.peers.step_chainrule", *arguments),
+            *(
+                torch_program("step_torch", mode, *arguments, preload=library)()
+                for mode in ("eager", "compiled")
+            ),
+        ]
+        times = race(programs, "step", rounds, count)
+        for program in programs:
+            program.close()
+    return times
+
+
+def unlocked_table(races: dict[str, list[Measured]]) -> str:
+    rows = [
+        (config, *map(middle_and_best, times), bold(faster(times[1:]).median / times[0].median))
+        for config, times in races.items()
+    ]
+    return markdown(["config", *(each.name for each in next(iter(races.values()))), "ratio"], rows)
+
+
+def unlocked_row(races: dict[str, list[Measured]]) -> Row:
+    best = [(times[0], faster(times[1:])) for times in races.values()]
+    ours, theirs = (joined(milliseconds(each.median) for each in side) for side in zip(*best, strict=True))
+    ratios = joined(f"{peer.median / mine.median:.2f}" for mine, peer in best)
+    return Row("these steps beside PyTorch made to use MKL's AVX-512", ours, f"PyTorch {theirs}", ratios)
 
 
 def split_too(config: str, threads: int) -> list[str]:
@@ -261,7 +333,12 @@ def headline(work: str, mine: Measured, others: list[Measured]) -> Row:
 
 
 def torch_program(
-    module: str, mode: str, *arguments: object, keep_pages: bool = True, name: str = ""
+    module: str,
+    mode: str,
+    *arguments: object,
+    keep_pages: bool = True,
+    name: str = "",
+    preload: Path | None = None,
 ) -> Callable[[], Program]:
     """A program of PyTorch, to be started: step_torch, lora_torch or dpo_torch, eager or compiled."""
     return lambda: Program(
@@ -271,6 +348,7 @@ def torch_program(
         "--mode",
         mode,
         keep_pages=keep_pages,
+        preload=preload,
     )
 
 

@@ -107,3 +107,38 @@ def test_the_headline_names_the_fastest() -> None:
     others = [Measured("PyTorch eager", [150.0]), Measured("PyTorch compiled, pages kept", [140.0])]
     row = headline("step", Measured("Chainrule", [100.0]), others)
     assert row == ("step", "100 ms", "PyTorch compiled, pages kept 140 ms (eager 150 ms)", "1.40")
+
+
+def test_what_pytorch_reaches_with_all_of_mkl_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs: list[Fake] = []
+
+    def program(name: str, module: str, *_: object, **options: Any) -> Fake:
+        assert ("preload" in options) == (module == "benchmarks.peers.step_torch")
+        programs.append(Fake(name, {"Chainrule": 10.0, "PyTorch eager": 14.0}.get(name, 12.0)))
+        return programs[-1]
+
+    monkeypatch.setattr(steps, "Program", program)
+    races = {"a": steps.race_with_all_of_mkl("a", 2, quick=True)}
+    assert [each.name for each in races["a"]] == ["Chainrule", "PyTorch eager", "PyTorch compiled"]
+    assert (
+        "| a | 10.0 ms (10.0 ms) | 14.0 ms (14.0 ms) | 12.0 ms (12.0 ms) | **1.20** |"
+        in steps.unlocked_table(races)
+    )
+    assert steps.unlocked_row(races)[1:] == ("10.0 ms", "PyTorch 12.0 ms", "1.20")
+    assert Fake.open == 0
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "locked"),
+    [
+        ("AuthenticAMD", {"avx512f"}, True),
+        ("AuthenticAMD", {"avx2"}, False),
+        ("GenuineIntel", {"avx512f"}, False),
+    ],
+)
+def test_mkl_keeps_its_kernels_from_other_cpus(
+    monkeypatch: pytest.MonkeyPatch, vendor: str, flags: set[str], locked: bool
+) -> None:
+    monkeypatch.setattr(steps, "cpu_flags", lambda: flags)
+    monkeypatch.setattr(steps, "cpu_field", lambda name: vendor)
+    assert steps.locked_mkl() == locked
