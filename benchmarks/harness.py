@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -119,8 +120,8 @@ def in_turn(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
 class Program:
     """A worker in a process of its own; `keep_pages` runs it with malloc tuned as our trainer tunes it.
 
-    With `path` it imports from these folders only, and not from what is installed for editing. The functions of the
-    library `preload` stand in for those of the same name.
+    With `path` it imports from these folders only, and not from what is installed for editing. `variables` are added to
+    its environment.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Program:
         *arguments: object,
         keep_pages: bool = False,
         path: Sequence[Path | str] = (),
-        preload: Path | None = None,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self.ms: dict[str, list[float]] = {}
@@ -143,7 +144,7 @@ class Program:
             env=environment()
             | (KEEP_PAGES if keep_pages else {})
             | ({"PYTHONPATH": os.pathsep.join(map(str, path))} if path else {})
-            | ({"LD_PRELOAD": str(preload)} if preload else {}),
+            | dict(variables),
         )
         self.info = self._answer()
         if "unavailable" in self.info:

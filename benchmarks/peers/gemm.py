@@ -5,7 +5,6 @@ make bench ONLY=gemm
 
 from __future__ import annotations
 
-import os
 import statistics
 
 from benchmarks.harness import Measured, Program, faster, progress, race
@@ -26,19 +25,21 @@ def gflops_of(case: Case, measured: Measured) -> str:
 
 
 def measure(threads: int, quick: bool) -> Table:
-    os.environ["OPENBLAS_NUM_THREADS"] = str(threads)  # read by NumPy when a worker starts
+    variables = {"OPENBLAS_NUM_THREADS": str(threads), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
     limit = machine_limits(threads)["gflops"]
     arguments = ("--threads", threads)
     programs = [
-        Program("Chainrule", "benchmarks.peers.kernels_chainrule", *arguments),
-        Program("OpenBLAS", "benchmarks.peers.gemm_numpy"),
-        Program("PyTorch", "benchmarks.peers.kernels_torch", *arguments, keep_pages=True),
+        Program("Chainrule", "benchmarks.peers.kernels_chainrule", *arguments, variables=variables),
+        Program("OpenBLAS", "benchmarks.peers.gemm_numpy", variables=variables),
+        Program(
+            "PyTorch", "benchmarks.peers.kernels_torch", *arguments, keep_pages=True, variables=variables
+        ),
     ]
     table = Table(
         "Matmuls of the training steps",
         f"GFLOP/s at the median (at best) of {ROUNDS} rounds in turn, each of {COUNT} runs or more. NT is the forward "
-        "pass of a linear layer, NN the gradient of its input, TN that of its weight. Ratio: of medians, to the faster "
-        "peer.",
+        "pass of a linear layer, NN the gradient of its input, TN that of its weight. Factors lie on huge pages, as in "
+        "a step. Ratio: of medians, to the faster peer.",
         ["", *(program.name for program in programs), "ratio", "of the limit"],
     )
     speeds: dict[str, list[float]] = {program.name: [] for program in programs}

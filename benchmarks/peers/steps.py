@@ -18,9 +18,10 @@ import argparse
 import importlib.util
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -229,7 +230,7 @@ def race_with_all_of_mkl(config: str, threads: int, quick: bool) -> list[Measure
         programs = [
             Program(OURS, "benchmarks.peers.step_chainrule", *arguments),
             *(
-                torch_program("step_torch", mode, *arguments, preload=library)()
+                torch_program("step_torch", mode, *arguments, variables={"LD_PRELOAD": str(library)})()
                 for mode in ("eager", "compiled")
             ),
         ]
@@ -338,7 +339,7 @@ def torch_program(
     *arguments: object,
     keep_pages: bool = True,
     name: str = "",
-    preload: Path | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[], Program]:
     """A program of PyTorch, to be started: step_torch, lora_torch or dpo_torch, eager or compiled."""
     return lambda: Program(
@@ -348,7 +349,7 @@ def torch_program(
         "--mode",
         mode,
         keep_pages=keep_pages,
-        preload=preload,
+        variables=variables,
     )
 
 

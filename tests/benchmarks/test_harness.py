@@ -122,8 +122,8 @@ def test_malloc_is_tuned_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPa
 def test_a_library_chooses_its_own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-    program = Program("peer", WORKER, "serve")
-    assert program.info["chosen"] == {"OPENBLAS_NUM_THREADS": "2"}
+    program = Program("peer", WORKER, "serve", variables={"OPENBLAS_VERBOSE": "1"})
+    assert program.info["chosen"] == {"OPENBLAS_NUM_THREADS": "2", "OPENBLAS_VERBOSE": "1"}
     program.close()
 
 

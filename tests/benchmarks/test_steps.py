@@ -113,7 +113,7 @@ def test_what_pytorch_reaches_with_all_of_mkl_is_a_row_of_its_own(monkeypatch: p
     programs: list[Fake] = []
 
     def program(name: str, module: str, *_: object, **options: Any) -> Fake:
-        assert ("preload" in options) == (module == "benchmarks.peers.step_torch")
+        assert ("LD_PRELOAD" in options.get("variables", {})) == (module == "benchmarks.peers.step_torch")
         programs.append(Fake(name, {"Chainrule": 10.0, "PyTorch eager": 14.0}.get(name, 12.0)))
         return programs[-1]
 
