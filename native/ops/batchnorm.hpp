@@ -17,6 +17,8 @@ struct BatchnormKernels {
     void (*input_gradient)(float* dx_rc, const float* x_rc, const float* mean_c, const float* dy_rc,
                            const float* scale_c, const float* through_mean_c, const float* through_var_c, size_t R,
                            size_t C);
+    // running = keep running + add seen
+    void (*update_running)(float* running_c, const float* seen_c, float keep, float add, size_t C);
 };
 CHAINRULE_KERNELS(BatchnormKernels, batchnorm)
 

@@ -51,8 +51,16 @@ void input_gradient(float* dx_rc, const float* x_rc, const float* mean_c, const 
         }
 }
 
+void update_running(float* running_c, const float* seen_c, float keep, float add, size_t C) {
+    for (size_t c = 0; c < C; c += LANES) {
+        const size_t left = C - c;
+        const Vec kept = load_next(running_c + c, left) * fill(keep);
+        store_next(running_c + c, kept + load_next(seen_c + c, left) * fill(add), left);  // [BN.8]
+    }
+}
+
 }  // namespace
 
-const BatchnormKernels batchnorm = {squares, gradient_sums, normalize, input_gradient};
+const BatchnormKernels batchnorm = {squares, gradient_sums, normalize, input_gradient, update_running};
 
 }  // namespace chainrule::CHAINRULE_ISA

@@ -40,8 +40,31 @@ void backward(float* dx_tc, const float* dy_c, const uint8_t* mask_t, bool last,
     }
 }
 
+void max_forward(float* y_c, const float* x_tc, const uint8_t* mask_t, size_t T, size_t C) {
+    bool any = false;
+    for (size_t t = 0; t < T; ++t) {
+        if (!mask_t[t]) continue;
+        for (size_t c = 0; c < C; ++c) {
+            const float x = x_tc[t * C + c], y = y_c[c];
+            y_c[c] = !any || x > y || x != x ? x : y;  // what is not a number stays                              [PL.3]
+        }
+        any = true;
+    }
+}
+
+void max_backward(float* dx_tc, const float* dy_c, const float* x_tc, const float* y_c, const uint8_t* mask_t, size_t T,
+                  size_t C) {
+    for (size_t c = 0; c < C; ++c) {  // forward was: y = max x_t                                                 [PL.4]
+        float count = 0;
+        for (size_t t = 0; t < T; ++t)
+            if (mask_t[t] && x_tc[t * C + c] == y_c[c]) ++count;
+        const float share = dy_c[c] / count;
+        for (size_t t = 0; t < T; ++t) dx_tc[t * C + c] = mask_t[t] && x_tc[t * C + c] == y_c[c] ? share : 0;
+    }
+}
+
 }  // namespace
 
-const Pooling pooling = {forward, backward};
+const Pooling pooling = {forward, backward, max_forward, max_backward};
 
 }  // namespace chainrule::CHAINRULE_ISA

@@ -132,6 +132,12 @@ void check_batchnorm(size_t R, size_t C) {
         batchnorm_backward(out[0], out[1], in.x.data(), in.gamma.data(), means.data(), rstds.data(), in.dy.data(),
                            zeros.data(), zeros.data(), R, C);
     });
+    const Floats running = numbers(C);
+    Doubles moved(C);
+    for (size_t c = 0; c < C; ++c) moved[c] = 0.9 * running[c] + 0.1 * means[c];
+    check("running statistics", 1e-6, {{moved, running}}, [&](const std::vector<float*>& out) {
+        batchnorm().update_running(out[0], means.data(), 0.9f, 0.1f, C);
+    }, Bits::of_all);
 }
 
 }  // namespace

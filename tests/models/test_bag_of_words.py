@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, DataError
 from chainrule.models import BagOfWords, BagOfWordsConfig, make
+from chainrule.models.microbatch import Batch
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import Logger
 
@@ -73,3 +74,22 @@ def test_sizes() -> None:
     for wrong in ({"ngrams": 0}, {"weighting": "idf"}, {"l2": -1}, {"classes": 1}, {"labels": ("a",)}):
         with pytest.raises(ConfigError, match="bag of words: "):
             BagOfWordsConfig(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_feature_that_is_not_there_is_refused() -> None:
+    model = make("bow-classifier", vocab_size=10, ngrams=1, classes=3)
+    with pytest.raises(DataError, match=r"id 10 at position \(0, 1\), vocabulary size is 10"):
+        model.loss((np.array([[4, 10]]), np.ones((1, 2), int)), np.array([0]))
+
+
+def test_rows_have_few_lengths() -> None:
+    model = make("bow-classifier", vocab_size=10, ngrams=1, classes=3)
+    for size in (1, 15, 16, 17):
+        inputs = np.arange(2 * size).reshape(2, size) % 10, np.ones((2, size), int)
+        prepared = model.prepared(Batch(inputs, np.zeros(2, int)))
+        assert (
+            prepared.inputs.values.shape == (2, 32 if size > 16 else 16)
+            and model.prepared(prepared) is prepared
+        )
+        np.testing.assert_allclose((prepared.inputs.values**2).sum(axis=1), 1, rtol=1e-6)
+        assert not prepared.inputs.values[:, size:].any()

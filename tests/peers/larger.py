@@ -89,6 +89,11 @@ def embedding(rng: np.random.Generator) -> list[Example]:
     return [Example((rng.normal(size=(V, C)),), {"ids": rng.integers(0, V, size=(8, T))})]
 
 
+def embedding_bag(rng: np.random.Generator) -> list[Example]:
+    ids, weights = rng.integers(0, V, size=(8, T)), rng.normal(size=(8, T)).astype(np.float32)
+    return [Example((rng.normal(size=(V, C)),), {"ids": ids, "weights": weights})]
+
+
 def put_rows(rng: np.random.Generator) -> list[Example]:
     return [Example((rng.normal(size=(V, C)), rng.normal(size=(8, C))), {"ids": rng.permutation(V)[:8]})]
 
@@ -162,7 +167,7 @@ def attention(rng: np.random.Generator) -> list[Example]:
 
 def pool(rng: np.random.Generator) -> list[Example]:
     x, mask = rng.normal(size=(B, T, C)), np.arange(T) < np.array([T, 20, 1])[:, None]
-    return [Example((x,), {"mask": mask}), Example((x,), {"mask": mask, "kind": "last"})]
+    return [Example((x,), {"mask": mask, "kind": kind}) for kind in ("mean", "last", "max")]
 
 
 def relative_attention(rng: np.random.Generator) -> list[Example]:
@@ -219,7 +224,7 @@ def prod(rng: np.random.Generator) -> list[Example]:
 
 LARGER: dict[str, Maker] = {
     **dict.fromkeys(["add", "sub", "mul", "maximum", "minimum"], two),
-    **dict.fromkeys(["neg", "exp", "sin", "cos", "abs", "sign"], one),
+    **dict.fromkeys(["neg", "exp", "sin", "cos", "abs", "sign", "l2_loss"], one),
     **dict.fromkeys(["sigmoid", "tanh", "relu", "leaky_relu", "elu", "silu"], one),
     **dict.fromkeys(["gelu", "gelu_tanh", "softplus", "log_sigmoid"], one),
     **dict.fromkeys(["log", "sqrt", "log1p"], positive),
@@ -241,6 +246,7 @@ LARGER: dict[str, Maker] = {
     "take_along_axis": take_along_axis,
     "getitem": getitem,
     "embedding": embedding,
+    "embedding_bag": embedding_bag,
     "put_rows": put_rows,
     "gather": gather,
     "prelu": prelu,

@@ -80,6 +80,11 @@ def max_(x: Tensor, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @peer
+def l2_loss(x: Tensor) -> Tensor:
+    return x.square().sum() / 2
+
+
+@peer
 def logsumexp(x: Tensor, *, axis: Axis = -1, keepdims: bool = False) -> Tensor:
     return torch.logsumexp(x, axes(x, axis), keepdim=keepdims)
 
@@ -164,6 +169,13 @@ def embedding(W: Tensor, *, ids: Any) -> Tensor:
 
 
 @peer
+def embedding_bag(W: Tensor, *, ids: Any, weights: Any = None) -> Tensor:
+    bags = torch.as_tensor(ids).reshape(-1, np.shape(ids)[-1])
+    each = None if weights is None else torch.as_tensor(weights).to(W.dtype).reshape(bags.shape)
+    return F.embedding_bag(bags, W, mode="sum", per_sample_weights=each).reshape(*np.shape(ids)[:-1], -1)
+
+
+@peer
 def put_rows(W: Tensor, rows: Tensor, *, ids: Any) -> Tensor:
     return W.index_copy(0, torch.as_tensor(ids), rows)
 
@@ -240,8 +252,13 @@ def rmsnorm(x: Tensor, gamma: Tensor, *, eps: float = 1e-6) -> Tensor:
 
 
 @peer
-def batchnorm(x: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
-    flat = rows(x)
+def batchnorm(
+    x: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-5, rows: Any = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    flat = x.flatten(0, -2)
+    if rows is not None:  # the others fill up the shape
+        y, mean, var = batchnorm(flat[: int(rows[0])], gamma, beta, eps=eps)
+        return F.pad(y, (0, 0, 0, len(flat) - len(y))).reshape(x.shape), mean, var
     y = F.batch_norm(flat, None, None, gamma, beta, training=True, eps=eps)
     return y.reshape(x.shape), flat.mean(0), flat.var(0, correction=0)
 
@@ -313,7 +330,12 @@ def relative_attention(
 def pool(x: Tensor, *, mask: Tensor, kind: str = "mean") -> Tensor:
     mask = torch.as_tensor(mask)
     texts = [row[each] for row, each in zip(x, mask, strict=True)]
-    return torch.stack([text.mean(0) if kind == "mean" else text[-1] for text in texts])
+    reduced = {
+        "mean": lambda text: text.mean(0),
+        "last": lambda text: text[-1],
+        "max": lambda text: text.amax(0),
+    }
+    return torch.stack([reduced[kind](text) for text in texts])
 
 
 @peer

@@ -86,9 +86,20 @@ void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, std::optional<M
     attention_backward(gradient, call);
 }
 
+// y (..., P + S) is true for a prefix of P keys, then x (..., S).
+void prefixed_mask(Flat<bool> y, Flat<const bool> x, size_t prefix) {
+    const auto [R, S] = Rows(x);
+    bool* y_rs = pointer(y, "y", R * (prefix + S));
+    for (size_t r = 0; r < R; ++r, y_rs += prefix + S) {
+        std::fill_n(y_rs, prefix, true);
+        std::copy_n(x.data() + r * S, S, y_rs + prefix);
+    }
+}
+
 }  // namespace
 
 void bind_attention(nb::module_& m) {
+    def(m, "prefixed_mask", prefixed_mask, "y", "x", "prefix");
     def(m, "attention_forward", forward, "o", "lse", "q", "k", "v", "scale", "causal", "allowed", "added", "dropout",
         "key", "threshold");
     def(m, "attention_backward", backward, "dq", "dk", "dv", "diagonals", "o", "lse", "dy", "q", "k", "v", "scale",

@@ -31,6 +31,14 @@ void diagonal_targets(Array<int64_t, 1> own, Ids ids, int64_t ignored) {
     for (size_t n = 0; n < N; ++n) own_n[n] = ids.data()[n] == ignored ? ignored : static_cast<int64_t>(n);
 }
 
+// The place of each target among `ids`, and behind them all if it is not there.
+void targets_among(Array<int64_t, 1> found, Ids target, Ids ids) {
+    const size_t N = target.size();
+    int64_t* found_n = pointer(found, "found", N);
+    const int64_t *begin = ids.data(), *end = begin + ids.size();
+    for (size_t n = 0; n < N; ++n) found_n[n] = std::find(begin, end, target.data()[n]) - begin;
+}
+
 }  // namespace
 
 void bind_cross_entropy(nb::module_& m) {
@@ -40,6 +48,7 @@ void bind_cross_entropy(nb::module_& m) {
               per_row("total"), column_ids("target"), per_row("scale"), "gap", "floor");
     m.def("cross_entropy_targets", recordable("cross_entropy_targets", targets), "target"_a.noconvert(),
           "scale"_a.noconvert(), "ids"_a.noconvert(), "ignored"_a.none(), "mean"_a);
+    def(m, "targets_among", targets_among, "found", "target", "ids");
     def(m, "diagonal_targets", diagonal_targets, "own", "ids", "ignored");
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "bind/kernels.hpp"
+#include "ops/optimizers.hpp"
 
 namespace chainrule {
 namespace {
@@ -55,12 +56,27 @@ void sum(Flat<float> total, Flat<const float> x) {
     *out = static_cast<float>(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
+// total = half the sum of the squares of x, summed likewise.
+void l2_loss(Flat<float> total, Flat<const float> x) {
+    const size_t n = x.size();
+    float* out = pointer(total, "total", 1);
+    const float* x_n = x.data();
+
+    WithoutGil release;
+    std::vector<double> sums((n + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS);
+    for_row_blocks(n, 1, BLOCK_ELEMENTS, [&](size_t block, size_t i, size_t count) {
+        sums[block] = optimizers().sum_of_squares(x_n + i, count);
+    });
+    *out = static_cast<float>(std::accumulate(sums.begin(), sums.end(), 0.0) / 2);
+}
+
 }  // namespace
 
 void bind_elementwise(nb::module_& m) {
     def(m, "add", add, "y", "a", "b");
     def(m, "mul", mul, "y", "a", "b");
     def(m, "sum", sum, "total", "x");
+    def(m, "l2_loss", l2_loss, "total", "x");
 }
 
 }  // namespace chainrule

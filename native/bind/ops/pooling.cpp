@@ -44,11 +44,37 @@ void backward(Array<float, 3> dx, ConstMatrix dy, Mask mask, bool last) {
     });
 }
 
+void max_forward(Matrix y, Array<const float, 3> x, Mask mask) {
+    const size_t B = mask.shape(0), T = mask.shape(1), C = x.shape(2);
+    float* y_bc = pointer(y, "y", B * C);
+    const float* x_btc = pointer(x, "x", B * T * C);
+    const uint8_t* mask_bt = mask_pointer(mask, false);
+
+    WithoutGil release;
+    for_row_blocks(B, T * C, 1, [&](size_t b, size_t, size_t) {
+        pooling().max_forward(y_bc + b * C, x_btc + b * T * C, mask_bt + b * T, T, C);
+    });
+}
+
+void max_backward(Array<float, 3> dx, ConstMatrix dy, Array<const float, 3> x, ConstMatrix y, Mask mask) {
+    const size_t B = mask.shape(0), T = mask.shape(1), C = dx.shape(2);
+    float* dx_btc = pointer(dx, "dx", B * T * C);
+    const float *dy_bc = pointer(dy, "dy", B * C), *x_btc = pointer(x, "x", B * T * C), *y_bc = pointer(y, "y", B * C);
+    const uint8_t* mask_bt = mask_pointer(mask, false);
+
+    WithoutGil release;
+    for_row_blocks(B, T * C, 1, [&](size_t b, size_t, size_t) {
+        pooling().max_backward(dx_btc + b * T * C, dy_bc + b * C, x_btc + b * T * C, y_bc + b * C, mask_bt + b * T, T, C);
+    });
+}
+
 }  // namespace
 
 void bind_pooling(nb::module_& m) {
     def(m, "pool_forward", forward, "y", "x", "mask", "last");
     def(m, "pool_backward", backward, "dx", "dy", "mask", "last");
+    def(m, "pool_max_forward", max_forward, "y", "x", "mask");
+    def(m, "pool_max_backward", max_backward, "dx", "dy", "x", "y", "mask");
 }
 
 }  // namespace chainrule

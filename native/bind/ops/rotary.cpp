@@ -6,7 +6,7 @@ namespace chainrule {
 namespace {
 
 // x (..., T, D) may have any strides except for its last axis, which is contiguous. cos and sin are (T, D/2) for all
-// sequences, or one such table for each.
+// sequences, or such tables for as many sequences in a row each.
 void rotate(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<const float> cos, Flat<const float> sin,
             float sign, bool interleaved) {
     const size_t axes = x.ndim();
@@ -15,8 +15,10 @@ void rotate(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<con
     const size_t T = x.shape(axes - 2), D = x.shape(axes - 1), table = T * D / 2;
     const size_t sequences = table ? x.size() / (T * D) : 0;
     float* y_std = pointer(y, "y", x.size());
-    const bool own = cos.size() != table;  // a table for each sequence
-    const float* cos_sth = pointer(cos, "cos", own ? sequences * table : table);
+    const size_t tables = table ? std::max<size_t>(1, cos.size() / table) : 1;
+    if (sequences % tables) throw std::invalid_argument("cos must be for all sequences, or for equally many each");
+    const size_t share = std::max<size_t>(1, sequences / tables);
+    const float* cos_sth = pointer(cos, "cos", tables * table);
     const float* sin_sth = pointer(sin, "sin", cos.size());
     const float* x_std = x.data();
     const auto kernel = interleaved ? rotary().rotate_neighbors : rotary().rotate_halves;
@@ -28,7 +30,7 @@ void rotate(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<con
         const float* from = x_std + static_cast<ptrdiff_t>(t) * x.stride(axes - 2);
         for (size_t axis = axes - 2, rest = sequence; axis-- > 0; rest /= x.shape(axis))
             from += static_cast<ptrdiff_t>(rest % x.shape(axis)) * x.stride(axis);
-        const size_t entry = (own ? sequence * table : 0) + t * (D / 2);
+        const size_t entry = sequence / share * table + t * (D / 2);
         kernel(y_std + (sequence * T + t) * D, from, x.stride(axes - 2), cos_sth + entry, sin_sth + entry, sign,
                std::min(rows, T - t), D / 2);
     };

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from chainrule import ops
 from chainrule.align.dpo import Preference, check_preference
 from chainrule.align.policy_gradient import Reward as RewardFunction
 from chainrule.align.rollouts import Rollout
 from chainrule.autograd import Tensor, no_grad
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
 from chainrule.data import pad
 from chainrule.foundations.calibration import expected_calibration_error
@@ -54,9 +56,11 @@ class RewardTraining(Model):
     def loss(self, inputs: Comparisons, targets: Array) -> Tensor:
         """-ln σ(r_w - r_l), the mean, and in training `center` times the mean of (r_w + r_l)²"""
         rewards = self.reward.of_pairs(inputs)
-        better, worse = rewards[:, 0], rewards[:, 1]
         loss = preference_loss(rewards)
-        return loss + ((better + worse) ** 2).mean() * self.center if self.training else loss
+        if not self.training or not self.center:
+            return loss
+        level = ops.l2_loss(rewards[:, 0] + rewards[:, 1])  # ½ Σ (r_w + r_l)²
+        return loss + level * constant(np.asarray(2 * self.center / len(rewards), rewards.dtype))
 
     def counts(self, inputs: Comparisons, targets: Array) -> tuple[int, ...]:
         return self.reward.counts(inputs, targets)

@@ -126,7 +126,7 @@ def broken(model: Model) -> Entry | None:
 def _in_microbatch(model: Model, batch: Batch, weights: Weights) -> Origin | None:
     try:
         with shown_to(Checked()):
-            op_by_op(model, batch, weights, 1.0)
+            op_by_op(model, model.prepared(batch), weights, 1.0)
     except Found as found:
         return _located(found.origin, model, batch)
     for name, param in model.named_parameters():
@@ -203,7 +203,7 @@ def _only(batch: Batch, part: slice) -> Batch:
 def _fails(model: Model, batch: Batch) -> bool:
     try:
         with no_grad(), shown_to(Checked()):
-            losses, _ = model.losses_and_state(batch)
+            losses, _ = model.losses_and_state(model.prepared(batch))
     except Found:
         return True
     counts = model.counts(batch.inputs, batch.targets)  # a mean over no targets may be NaN

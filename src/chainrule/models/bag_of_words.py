@@ -12,16 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.recording import constant
 from chainrule.autograd.types import Array
+from chainrule.models.microbatch import Batch, lengthened, rounded
 from chainrule.models.model import Config, Model, check_labels
 from chainrule.nn import Layer
 from chainrule.nn.init import buffer, parameter, zeros
+from chainrule.ops.arrays.indexing import check_ids
 from chainrule.types import IGNORE
 from chainrule.validate import Check
 
@@ -67,6 +70,13 @@ class BagOfWordsConfig(Config):
         return self.vocab_size + (self.buckets if self.ngrams > 1 else 0)
 
 
+class Weighed(NamedTuple):
+    """The features of texts (B, F), and what each of them counts (B, F); 0 for padding."""
+
+    features: Array
+    values: Array
+
+
 class Bag(Layer):
     """W x of texts: scores of the classes by their features alone.
 
@@ -95,9 +105,16 @@ class Bag(Layer):
 
     def forward(self, ids: Array, counts: Array) -> Tensor:
         """ids (B, F), counts (B, F) -> (B, classes)"""
-        rows = ops.embedding(self.weight, ids=ids)  # (B, F, classes)
-        x = (self.scale * self.values(ids, counts)).astype(rows.dtype)  # (B, F)
-        return (rows * x[..., None]).sum(axis=1)
+        return self.scores(self.weighed(ids, counts))
+
+    def weighed(self, ids: Array, counts: Array) -> Weighed:
+        """ids (B, F), counts (B, F) -> features and what each of them counts"""
+        ids = check_ids("embedding", ids, len(self.idf))
+        return Weighed(ids, (self.scale * self.values(ids, counts)).astype(self.weight.dtype))
+
+    def scores(self, x: Weighed) -> Tensor:
+        """features (B, F), values (B, F) -> (B, classes)"""
+        return ops.embedding_bag(self.weight, ids=x.features, weights=x.values)
 
     def values(self, ids: Array, counts: Array) -> Array:
         """What each feature counts (B, F), in rows of length 1; 0 for padding"""
@@ -113,7 +130,8 @@ class Bag(Layer):
 
     def penalty(self) -> Tensor:
         """½ l2 ‖W‖²"""
-        return (self.weight * self.weight).sum() * (self.l2 * self.scale**2 / 2)
+        factor = np.asarray(self.l2 * self.scale**2, self.weight.dtype)
+        return ops.l2_loss(self.weight) * constant(factor)
 
 
 class BagOfWords(Model):
@@ -138,7 +156,17 @@ class BagOfWords(Model):
         """ids (B, F), counts (B, F) -> logits (B, classes)"""
         return self.bag(ids, counts) + self.bias
 
+    def prepared(self, batch: Batch) -> Batch:
+        """What each feature counts, in rows of few lengths."""
+        if isinstance(batch.inputs, Weighed):
+            return batch
+        found = self.bag.weighed(*batch.inputs)
+        size = found.features.shape[1]
+        longer = Weighed(*(lengthened(x, rounded(size) - size, axis=1) for x in found))
+        return batch._replace(inputs=longer)
+
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """The mean negative log-likelihood of the labels that count, in nats; in training with the penalty."""
-        surprise = ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
+        logits = self.bag.scores(self.prepared(Batch(inputs, targets)).inputs) + self.bias
+        surprise = ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE)
         return surprise + self.bag.penalty() if self.training and self.config.l2 else surprise

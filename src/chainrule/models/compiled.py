@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Compiled:
     model: Model
     shapes: dict[Any, _Shape] = field(default_factory=dict, repr=False)  # that of the last batch comes last
     block: Parameters | None = field(default=None, repr=False)
-    buffers: list[str] = field(default_factory=list, repr=False)
+    buffers: list[_Buffer] = field(default_factory=list, repr=False)  # such as running statistics
     layers: list[Layer] = field(default_factory=list, repr=False)
     modes: Any = field(default=None, repr=False)
     count: int = field(default=0, repr=False)  # of microbatches
@@ -135,9 +135,9 @@ class Compiled:
         """The gradient op by op, while its kernel calls are recorded."""
         native.kernels().give_back()  # what the step before has freed: the recording has memory of its own
         block, drawn = self._block(), random.position()
-        before = _Gradient(block)
+        before, beside = self._before(), next(iter(self._recordings()), None)
         try:
-            made = Replayable(self.model, block, *call, beside=next(iter(self._recordings()), None))
+            made = Replayable(self.model, block, *call, buffers=_arrays(self.buffers), beside=beside)
         except Exception as error:
             # Either the batch is at fault, then it is raised again, or something takes no `Input`.
             before.restore()
@@ -164,10 +164,12 @@ class Compiled:
 
     def _replayed(self, shape: _Shape, made: Replayable, call: Call) -> Found:
         made.fill(*call)
+        before = [array.copy() for array in _arrays(self.buffers)]
         try:
             made.recording.replay()
             self._block().leftovers -= shape.overwritten
         except ValueError as error:  # an id out of range: said as it is op by op
+            _restore(self.buffers, before)
             results = op_by_op(self.model, *call)
             if made.recording.touched:
                 raise  # what the replay has added to the gradient cannot be taken back
@@ -178,18 +180,18 @@ class Compiled:
     def _compared(self, shape: _Shape, made: Replayable, call: Call, differs: frozenset[str]) -> Found:
         """The gradient op by op, and whether a replay gives the same bits."""
         block = self._block()
-        before, replayed = _Gradient(block), b""
+        before, replayed = self._before(), b""
         made.fill(*call)
         try:
             made.recording.replay()
-            replayed = _digest(block.grad, made.results(call[1]))
+            replayed = self._digest(made.results(call[1]))
         except ValueError:  # an id out of range: raised again op by op
             pass
         before.restore()
         results = self._beside(made, call)
         # Op by op must overwrite as much: elsewhere the block still holds what the replay wrote.
         overwritten = before.leftovers - block.leftovers
-        if overwritten != shape.overwritten or replayed != _digest(block.grad, results):
+        if overwritten != shape.overwritten or replayed != self._digest(results):
             shape.give_up("a replay gave other bits")
         else:
             shape.agree(differs)
@@ -218,12 +220,12 @@ class Compiled:
         return [shape.replayable.recording for shape in self.shapes.values() if shape.replayable is not None]
 
     def _serves(self) -> bool:
-        """False if somebody looks into the step, changes it, or keeps something beside gradients."""
+        """False if somebody looks into the step or changes it."""
         looked_into = mode.captures or mode.interventions or mode.trace or mode.recording
         if looked_into or not mode.grad or mode.backend != "native" or not native.available():
             return False
         block = self._block()
-        if block.dtype != FLOAT32 or self.buffers:
+        if block.dtype != FLOAT32:
             return False
         for param in block.unique:
             if param.requires_grad and param.grad is None:
@@ -232,11 +234,23 @@ class Compiled:
 
     def _block(self) -> Parameters:
         """The parameters; what was recorded for another block is dropped."""
-        if self.block is None or self.block.moved():
+        if self.block is None or self.block.moved() or any(each.moved for each in self.buffers):
             self.block, self.shapes = self.model.parameters(), {}
-            self.buffers = [name for name, _ in self.model.named_buffers()]
             self.layers = [layer for _, layer in self.model.named_layers()]
+            self.buffers = [
+                _Buffer(layer, name, getattr(layer, name)) for layer in self.layers for name in layer.buffers
+            ]
         return self.block
+
+    def _before(self) -> _Before:
+        return _Before(self._block(), self.buffers)
+
+    def _digest(self, results: Found) -> bytes:
+        """The bits of the gradient, of the buffers, of the loss and of the state after it."""
+        found = hashlib.blake2b(self._block().grad.view(np.uint8).data)
+        for array in (*_arrays(self.buffers), np.float64(results[0]), *arrays_of(results[1])):
+            found.update(np.ascontiguousarray(array).tobytes())
+        return found.digest()
 
     def _shape(self, part: Batch, weights: Weights) -> _Shape:
         """What is known of microbatches like this one; nothing if the model learns in another way than before."""
@@ -262,12 +276,13 @@ def compile(model: Model) -> Compiled:
     return Compiled(model)
 
 
-class _Gradient:
-    """What the gradient block holds, to be restored: what microbatches before have added, zeros and leftovers."""
+class _Before:
+    """What a step changes, to be restored: the gradient block, with zeros and leftovers, and buffers."""
 
-    def __init__(self, block: Parameters) -> None:
+    def __init__(self, block: Parameters, buffers: list[_Buffer]) -> None:
         self.block, self.leftovers = block, frozenset(block.leftovers)
         self.values = {key: grad.copy() for key, grad in self._counting() if grad.any()}
+        self.buffers, self.copies = buffers, [array.copy() for array in _arrays(buffers)]
 
     def _counting(self) -> Iterator[tuple[int, Array]]:
         return ((key, grad) for key, grad in self.block.grad_of.items() if key not in self.leftovers)
@@ -276,11 +291,26 @@ class _Gradient:
         for key, grad in self._counting():
             grad[...] = self.values.get(key, 0)
         self.block.leftovers.update(self.leftovers)
+        _restore(self.buffers, self.copies)
 
 
-def _digest(grad: Array, results: Found) -> bytes:
-    """The bits of a gradient, of its loss and of the state after it."""
-    found = hashlib.blake2b(grad.view(np.uint8).data)
-    for array in (np.float64(results[0]), *arrays_of(results[1])):
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.digest()
+class _Buffer(NamedTuple):
+    """An array of a layer that does not learn, and may change in a step."""
+
+    layer: Layer
+    name: str
+    array: Array
+
+    @property
+    def moved(self) -> bool:
+        """Another array stands in its place."""
+        return getattr(self.layer, self.name) is not self.array
+
+
+def _arrays(buffers: list[_Buffer]) -> list[Array]:
+    return [buffer.array for buffer in buffers]
+
+
+def _restore(buffers: list[_Buffer], copies: list[Array]) -> None:
+    for buffer, copy in zip(buffers, copies, strict=True):
+        buffer.array[...] = copy

@@ -159,16 +159,15 @@ class GPT(TransformerLM):
         return super().context - self.prefix_length
 
     @property
-    def prefix_length(self) -> int:
-        """Positions that a prefix of keys and values takes: as in front of a text, the first ones."""
+    def prefix_length(self) -> int:  # type: ignore[override]
         prefix: KeyValuePrefix | None = getattr(self.h[0].attn, "prefix", None)
         return 0 if prefix is None else prefix.length
 
-    def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
+    def hidden(self, ids: Array, segments: Array | Apart | None = None) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         hidden, texts = self.wte(self.checked(ids)), self.texts_of(segments)
         first = self.prefix_length
-        positions = constant(first + np.arange(hidden.shape[1])) if texts is None else texts.positions + first
+        positions = constant(first + np.arange(hidden.shape[1])) if texts is None else texts.positions
         hidden = hidden + self.wpe(positions)  # (B, T, C) + (T, C), or (B, T, C) with texts apart
         for block in self.h:
             hidden = self.through(block, hidden, *([] if texts is None else [texts]))

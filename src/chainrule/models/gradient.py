@@ -24,7 +24,7 @@ from chainrule.models.model import Model
 Weights: TypeAlias = tuple[float, ...]
 """The part of the batch's targets that is in a microbatch, for each part of the loss."""
 Gradient: TypeAlias = "Callable[[Model, Batch, Weights, float, Done | None], tuple[float, State | None]]"
-"""(model, microbatch, weights, factor, done) -> its weighted loss, and the new state; gradients are added up"""
+"""(model, prepared microbatch, weights, factor, done) -> its weighted loss and the new state; gradients are added up"""
 
 
 def backward(
@@ -51,7 +51,7 @@ def backward(
     for place, (part, weights) in mine:
         with random.part(place):
             last = done if place == mine[-1][0] else None
-            found_loss, state = (gradient or op_by_op)(model, part, weights, factor, last)
+            found_loss, state = (gradient or op_by_op)(model, model.prepared(part), weights, factor, last)
         loss += found_loss
         states.append(state)
     return loss, None if not states or states[0] is None else join(states)
@@ -94,7 +94,7 @@ def microbatch_count(most: int | None, rows: int, tokens: int, ranks: int = 1) -
 def op_by_op(
     model: Model, part: Batch, weights: Weights, factor: float, done: Done | None = None
 ) -> tuple[float, State | None]:
-    """The gradient of one microbatch: the model's forward pass is recorded on the tape, which is then replayed."""
+    """The gradient of one prepared microbatch: the forward pass is recorded on the tape, which is then replayed."""
     losses, state = model.losses_and_state(part)
     weighted = [(each, weight) for each, weight in zip(losses, weights, strict=True) if weight]
     del losses

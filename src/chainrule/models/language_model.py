@@ -8,6 +8,7 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
+from chainrule.models.microbatch import Batch
 from chainrule.models.model import Model
 from chainrule.nn import Embedding, Linear, SoftPrompt, TokenRows
 from chainrule.nn.apart import Apart, apart
@@ -72,13 +73,24 @@ class TransformerLM(LanguageModel):
         """Whose matrix turns the last hidden row into logits."""
         return self.embedding if self.config.tied else self.lm_head
 
-    def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
+    def hidden(self, ids: Array, segments: Array | Apart | None = None) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         raise NotImplementedError
 
-    def texts_of(self, segments: Array | None) -> Apart | None:
+    prefix_length = 0
+    """Positions that a prefix of keys and values takes: as in front of a text, the first ones."""
+
+    def prepared(self, batch: Batch) -> Batch:
+        """Texts of a row that are apart, with their mask and positions."""
+        ids, *segments = arguments(batch.inputs)
+        return batch._replace(inputs=(ids, *map(self.texts_of, segments))) if segments else batch
+
+    def texts_of(self, segments: Array | Apart | None) -> Apart | None:
         """Where the texts of each row are, if they are to be kept apart."""
-        return None if segments is None else apart(segments, self.embedding.length_before)
+        if segments is None or isinstance(segments, Apart):
+            return segments
+        texts = apart(segments, self.embedding.length_before)
+        return texts._replace(positions=texts.positions + self.prefix_length)
 
     def checked(self, ids: Any) -> Array:
         """ids (B, T) that fit into the context"""
@@ -113,7 +125,9 @@ class TransformerLM(LanguageModel):
         head = self.head.base if isinstance(self.head, SoftPrompt) else self.head
         if isinstance(head, TokenRows):
             own = head.token_rows
-            return ops.linear_cross_entropy(hidden, head.table(), own, row_ids=head.tokens, **options)
+            return ops.linear_cross_entropy(
+                hidden, head.table(), own, row_ids=head.tokens, placed=True, **options
+            )
         return ops.linear_cross_entropy(hidden, head.weight, **options)
 
     def logprobs(self, inputs: Any, targets: Array, *, temperature: float = 1.0) -> Tensor:

@@ -189,7 +189,7 @@ class Llama(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.embed_tokens
 
-    def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
+    def hidden(self, ids: Array, segments: Array | Apart | None = None) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         hidden = self.embed_tokens(self.checked(ids))  # (B, T, C)
         if self.config.differs.scaled_embedding:

@@ -20,6 +20,42 @@ class Batch(NamedTuple):
     state: State | None = None
 
 
+def rounded(count: int) -> int:
+    """`count` or a little more, so that batches have few sizes: multiples of 16, of larger ones about a sixteenth.
+
+    >>> [rounded(n) for n in (0, 5, 100, 614)]
+    [0, 16, 112, 640]
+    """
+    step = max(16, 1 << max(0, count.bit_length() - 4))
+    return -(-count // step) * step
+
+
+def spare(count: int, size: int) -> int:
+    """Places to add to `count` of `size` places so that batches have few sizes: none if all count.
+
+    The sum is not `size`, by which all places are known in their order.
+
+    >>> spare(100, 128), spare(128, 128), spare(127, 128)
+    (12, 0, 17)
+    """
+    if count == size:
+        return 0
+    more = rounded(count)
+    return (rounded(more + 1) if more == size else more) - count
+
+
+def lengthened(x: Array, more: int, value: int = 0, axis: int = 0) -> Array:
+    """x with `more` times `value` after its end.
+
+    >>> lengthened(np.array([[1, 2]]), 1, axis=1).tolist()
+    [[1, 2, 0]]
+    """
+    if not more:
+        return x
+    shape = (*x.shape[:axis], more, *x.shape[axis + 1 :])
+    return np.concatenate([x, np.full(shape, value, x.dtype)], axis)
+
+
 def microbatches(batch: Batch, count: int) -> list[Batch]:
     """The batch in `count` groups of rows, whose gradients are added up."""
     inputs, targets = list(cut(batch.inputs, count)), list(cut(batch.targets, count))

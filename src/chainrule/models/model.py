@@ -176,6 +176,14 @@ class Model(Layer):
         """The state of B texts before their first token; None for a model that carries no state from batch to batch."""
         return None
 
+    def prepared(self, batch: Batch) -> Batch:
+        """What NumPy makes of a batch before the pass, which is then the same ops for all batches of these shapes.
+
+        Whatever depends on the values of inputs and targets belongs here: which places count, masks, features. What is
+        prepared stays as it is, so a loss takes both.
+        """
+        return batch
+
     def losses_and_state(self, batch: Batch) -> tuple[tuple[Tensor, ...], State | None]:
         """The parts of the loss, and the state after the batch, from which its texts continue."""
         return self.losses(batch.inputs, batch.targets), None

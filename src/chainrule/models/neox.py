@@ -137,7 +137,7 @@ class NeoX(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.embed_in
 
-    def hidden(self, ids: Array, segments: Array | None = None) -> Tensor:
+    def hidden(self, ids: Array, segments: Array | Apart | None = None) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C); texts in a row are apart by their segments (B, T)"""
         hidden = self.embed_in(self.checked(ids))  # (B, T, C)
         texts = self.texts_of(segments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from chainrule import random
@@ -27,14 +29,19 @@ class Replayable:
         part: Batch,
         weights: Weights,
         factor: float,
+        *,
+        buffers: Iterable[Array] = (),
         beside: Recording | None = None,
     ) -> None:
-        """Compute the gradient op by op while it is recorded, in the memory of another recording if there is one."""
+        """Compute the gradient op by op while it is recorded, in the memory of another recording if there is one.
+
+        Kernels may read and change the model's `buffers`.
+        """
         self.recording = Recording(beside)
         self.values, self.step = printed(block), random.place()[1]
         self.part: Batch = mapped(part, _own)
         self.seeds = np.empty(sum(map(bool, weights)), np.float32)
-        self.recording.know(block.data, block.grad, self.seeds, *arrays_of(self.part))
+        self.recording.know(block.data, block.grad, self.seeds, *buffers, *arrays_of(self.part))
         self.recording.guard(block.grad)
         self.fill(part, weights, factor)
         with self.recording.recorded():

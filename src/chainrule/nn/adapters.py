@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from chainrule import ops
+from chainrule import native, ops
 from chainrule.autograd import Param, Tensor, no_grad
 from chainrule.autograd.mode import mode
-from chainrule.autograd.recording import constant, fail
+from chainrule.autograd.recording import Input, constant, settled, stays
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, GraphError, ShapeError
 from chainrule.nn.activation import Activation
@@ -184,10 +184,14 @@ class KeyValuePrefix(Layer):
             )
         return _before(self.keys, k), _before(self.values, v)
 
-    def visible(self, mask: Array | None) -> Array | None:
+    def visible(self, mask: Any) -> Any:
         """A mask of keys (..., S) -> (..., P + S), in which the prefix is seen"""
         if mask is None:
             return None
+        if stays(mask) and mask.dtype == bool:
+            seen = native.empty((*mask.shape[:-1], self.length + mask.shape[-1]), bool)
+            native.kernels().prefixed_mask(seen, settled(mask), self.length)
+            return Input(seen)  # filled anew by each replay
         before = [(0, 0)] * (np.ndim(mask) - 1) + [(self.length, 0)]
         return np.pad(mask, before, constant_values=np.asarray(mask).dtype == bool)
 
@@ -241,12 +245,15 @@ class TokenRows(Embedding):
 
     def table(self) -> Param:
         """The matrix, with the rows as they are now."""
-        fail("rows of a table that are written by NumPy")
-        table = self.base.weight
-        if self._is_there() and not np.array_equal(table.array[self.tokens], self.token_rows.array):
+        table, rows = self.base.weight, self.token_rows.array
+        recorded = mode.recording is not None
+        if self._is_there() and (recorded or not np.array_equal(table.array[self.tokens], rows)):
             if self.before is None:
                 self.before = table.array[self.tokens]
-            table.array[self.tokens] = self.token_rows.array
+            if recorded:
+                native.kernels().put_rows(table.array, rows, constant(self.tokens))
+            else:
+                table.array[self.tokens] = rows
         return table
 
     def restore(self) -> None:
@@ -260,7 +267,7 @@ class TokenRows(Embedding):
         """The table, whose gradient is that of the rows alone."""
         table = self.table()
         learns = mode.grad and self.token_rows.requires_grad
-        return ops.put_rows(table, self.token_rows, ids=self.tokens) if learns else table
+        return ops.put_rows(table, self.token_rows, ids=self.tokens, placed=True) if learns else table
 
     def forward(self, ids: Array) -> Tensor:
         """ids (...) integers -> (..., dim)"""

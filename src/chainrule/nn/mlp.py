@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 from chainrule import ops
 from chainrule.autograd import Tensor
@@ -65,13 +66,14 @@ class MLP(Layer):
         self.norms = [] if norm is None else [NORMS[norm](n) for n in hidden]
         self.activations = [get_activation(kind) for kind in activation]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x (..., sizes[0]) -> (..., sizes[-1])"""
+    def forward(self, x: Tensor, *, rows: Any = None) -> Tensor:
+        """x (..., sizes[0]) -> (..., sizes[-1]); a batch norm is of the first `rows` of them, unless of all"""
         hidden = x
         for i, layer in enumerate(self.layers):
             hidden = layer(hidden)
             if i < len(self.norms):
-                hidden = self.norms[i](hidden)
+                norm = self.norms[i]
+                hidden = norm(hidden, rows=rows) if isinstance(norm, BatchNorm) else norm(hidden)
             if i < len(self.activations):
                 hidden = self.activations[i](hidden)
         return hidden

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from chainrule import ops
@@ -12,6 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.nn.init import ones, parameter, zeros
 from chainrule.nn.layer import Layer
 from chainrule.nn.linear import Linear
+from chainrule.ops.neural.batchnorm import follow
 
 
 class LayerNorm(Layer):
@@ -65,14 +68,13 @@ class BatchNorm(Layer):
         self.eps = eps
         self.momentum = momentum
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x (..., C) -> (..., C)"""
+    def forward(self, x: Tensor, *, rows: Any = None) -> Tensor:
+        """x (..., C) -> (..., C); the batch are its first `rows` rows, an array (1,), unless all of them"""
         mean, var = self.running_mean, self.running_var
         if not self.training:
             return ops.batchnorm_eval(x, self.weight, self.bias, mean=mean, var=var, eps=self.eps)
-        y, *batch = ops.batchnorm(x, self.weight, self.bias, eps=self.eps)
-        seen = (statistic.numpy() for statistic in batch)
-        mean[...], var[...] = ops.update_running(mean, var, *seen, momentum=self.momentum)
+        y, *batch = ops.batchnorm(x, self.weight, self.bias, eps=self.eps, rows=rows)
+        follow(mean, var, *(statistic.array for statistic in batch), momentum=self.momentum)
         return y
 
     def fold_into(self, linear: Linear) -> Linear:

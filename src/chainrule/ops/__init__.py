@@ -14,7 +14,7 @@ from chainrule.ops._composition import Composition
 from chainrule.ops.arrays.corners import abs, clip, maximum, minimum, sign
 from chainrule.ops.arrays.einsum import einsum
 from chainrule.ops.arrays.elementwise import add, cos, div, exp, log, log1p, mul, neg, pow, sin, sqrt, sub
-from chainrule.ops.arrays.indexing import embedding, gather, getitem, one_hot, put_rows
+from chainrule.ops.arrays.indexing import embedding, embedding_bag, gather, getitem, one_hot, put_rows
 from chainrule.ops.arrays.matmul import matmul
 from chainrule.ops.arrays.order import argmax, argmin, argsort, sort, take_along_axis, topk
 from chainrule.ops.arrays.rearrange import (
@@ -34,7 +34,7 @@ from chainrule.ops.arrays.rearrange import (
     triu,
     unsqueeze,
 )
-from chainrule.ops.arrays.reduce import cumsum, logsumexp, max, mean, min, norm, prod, sum
+from chainrule.ops.arrays.reduce import cumsum, l2_loss, logsumexp, max, mean, min, norm, prod, sum
 from chainrule.ops.arrays.shape import broadcast_to, cast, concat, reshape, transpose, where
 from chainrule.ops.arrays.statistics import outer, rsqrt, std, var
 from chainrule.ops.losses._targets import diagonal_targets, smooth_labels
@@ -101,9 +101,9 @@ __all__ = [
     "batchnorm", "batchnorm_eval", "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "bradley_terry", "broadcast_to", "cast", "causal_mask", "chunk", "clip", "clone", "compositions", "concat",
     "cos", "cross_entropy", "cross_entropy_probs", "cumsum", "diagonal_targets", "div", "dropout", "einsum", "elu",
-    "embedding", "erf", "exp", "expand", "flatten", "fold_batchnorm", "gather", "gelu", "gelu_tanh", "getitem",
-    "groupnorm", "gru_cell", "gru_sequence", "huber", "keep_mask", "kl_divergence", "kl_divergence_logits",
-    "l2_to_reference", "layernorm", "leaky_relu", "linear", "linear_cross_entropy", "log", "log1p",
+    "embedding", "embedding_bag", "erf", "exp", "expand", "flatten", "fold_batchnorm", "gather", "gelu", "gelu_tanh",
+    "getitem", "groupnorm", "gru_cell", "gru_sequence", "huber", "keep_mask", "kl_divergence", "kl_divergence_logits",
+    "l2_loss", "l2_to_reference", "layernorm", "leaky_relu", "linear", "linear_cross_entropy", "log", "log1p",
     "log_sigmoid", "log_softmax", "logsumexp", "lstm_cell", "lstm_sequence", "mae", "masked_fill", "matmul",
     "max", "maximum", "mean", "min", "minimum", "mse", "mul", "neg", "negative_sampling", "norm", "one_hot",
     "outer", "packed_attention", "pad", "pool", "pow", "prelu", "prod", "put_rows", "relative_attention", "relu",

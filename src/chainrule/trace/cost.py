@@ -16,6 +16,7 @@ from chainrule.trace.graph import Given, Graph, Node, origin
 FLOAT = 4  # bytes of a float32
 GAPS = 1.4  # of a block that is recomputed: arrays that come and go do not fill the memory they leave
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
+EMBEDDINGS = ("embedding", "embedding_bag")
 ATTENTION = ("attention", "packed_attention", "relative_attention")
 RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
 PRODUCTS = ("linear", "linear_cross_entropy", "concat", *RECURRENT)
@@ -33,7 +34,7 @@ def components(graph: Graph) -> list[str]:
 
 def _component(node: Node, attending: set[str]) -> str:
     kind, part = node.op.name, part_of(node.layer)
-    if kind == "embedding":
+    if kind in EMBEDDINGS:
         return "embedding"
     if "norm" in kind:
         return "norms"

@@ -73,8 +73,14 @@ def test_wrong_arrays_are_refused() -> None:
     x, gamma, beta, *_ = inputs(4, 6)
     out = np.empty(6, np.float32)
     with pytest.raises(ValueError, match="var has 5 elements, expected 6"):
-        extension.batchnorm_forward(np.empty_like(x), out, out[:5], out, x, gamma, beta, 1e-5)
+        extension.batchnorm_forward(np.empty_like(x), out, out[:5], out, x, gamma, beta, 1e-5, None)
     with pytest.raises(TypeError):
-        extension.batchnorm_forward(np.empty_like(x), out, out, out, x, gamma.astype(np.float64), beta, 1e-5)
+        extension.batchnorm_forward(
+            np.empty_like(x), out, out, out, x, gamma.astype(np.float64), beta, 1e-5, None
+        )
+    for rows in (0, 5):
+        with pytest.raises(ValueError, match=f"rows is {rows}, must be from 1 to 4"):
+            count = np.array([rows])
+            extension.batchnorm_forward(np.empty_like(x), out, out, out, x, gamma, beta, 1e-5, count)
     with pytest.raises(cr.DataError):
         batchnorm.native[0](x[:0], gamma, beta)

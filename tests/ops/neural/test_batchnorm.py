@@ -12,6 +12,7 @@ import chainrule as cr
 from chainrule import ops
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops import batchnorm, batchnorm_eval, fold_batchnorm, groupnorm, update_running
+from chainrule.ops.neural.batchnorm import follow
 from chainrule.random import generator
 from tests.vectors import vector
 
@@ -184,6 +185,16 @@ def test_group_and_instance_normalization() -> None:
         (lambda x: batchnorm(x, np.ones(2), np.ones(3)), ShapeError, "batchnorm: x (4, 3), gamma (2,)"),
         (lambda x: batchnorm(x[:0], np.ones(3), np.ones(3)), DataError, "batchnorm: x has shape (0, 3)"),
         (
+            lambda x: batchnorm(x, np.ones(3), np.ones(3), rows=np.array([5])),
+            DataError,
+            "batchnorm: rows is 5 (must be from 1 to 4)",
+        ),
+        (
+            lambda x: batchnorm(x, np.ones(3), np.ones(3), rows=2),
+            ConfigError,
+            "batchnorm: rows have shape () and dtype int64 (must be one integer, of shape (1,))",
+        ),
+        (
             lambda x: batchnorm_eval(x, np.ones(3), np.ones(3), mean=np.ones(2), var=np.ones(3)),
             ShapeError,
             "batchnorm_eval: x (4, 3), gamma (3,), beta (3,), mean (2,), var (3,) (mean must",
@@ -196,3 +207,29 @@ def test_group_and_instance_normalization() -> None:
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         call(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_rows_after_the_batch_count_nothing(backend: str) -> None:
+    """Of whatever is in them, also of what is not finite."""
+    x, dy = normal(7, 5).astype(np.float32), normal(7, 5, seed=1).astype(np.float32)
+    x[4:], dy[4:] = np.nan, np.inf
+    gamma, beta = normal(2, 5, seed=2).astype(np.float32)
+    found = []
+    with cr.backend(backend):
+        for rows, n in ((np.array([4]), 7), (None, 4)):
+            inputs = [cr.Tensor(a, requires_grad=True) for a in (x[:n], gamma, beta)]
+            y, mean, var = batchnorm(*inputs, rows=rows)
+            y.backward(dy[:n])
+            found.append([y.numpy(), mean.numpy(), var.numpy(), *(np.asarray(each.grad) for each in inputs)])
+    for whole, alone in zip(*found, strict=True):
+        assert np.array_equal(whole[: len(alone)], alone) and not whole[len(alone) :].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_statistics_that_follow_in_place(dtype: Any) -> None:
+    """The kernel has the bits of the formula."""
+    mean, var, seen_mean, seen_var = normal(4, 37).astype(dtype)
+    expected = update_running(mean, var, seen_mean, seen_var, momentum=0.3)
+    follow(mean, var, seen_mean, seen_var, momentum=0.3)
+    assert np.array_equal(mean, expected[0]) and np.array_equal(var, expected[1])

@@ -42,7 +42,7 @@ def test_a_mask_of_numbers_is_one_of_truth_values() -> None:
         ),
         ({"mask": ~MASK & MASK}, ShapeError, "row 0 has no token"),
         ({"mask": ~MASK, "kind": "last"}, ShapeError, "row 0 has padding before a token"),
-        ({"mask": MASK, "kind": "first"}, ConfigError, "kind is 'first' .must be mean or last"),
+        ({"mask": MASK, "kind": "first"}, ConfigError, "kind is 'first' .must be mean, last or max"),
     ],
 )
 def test_misuse_is_named(options: dict[str, Any], error: type[ChainruleError], message: str) -> None:

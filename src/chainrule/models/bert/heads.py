@@ -14,19 +14,20 @@ trained, or from a body alone. `model.bert = other.bert` even shares it: two hea
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
-from chainrule.autograd.recording import constant
+from chainrule.autograd.recording import constant, settled
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
-from chainrule.models.bag_of_words import Bag
+from chainrule.models.bag_of_words import Bag, Weighed
 from chainrule.models.bert.body import BERT, BERTConfig, init
-from chainrule.models.bert.pooling import POOLINGS, pool, unit
+from chainrule.models.bert.pooling import POOLINGS, check_tokens, pool, unit
 from chainrule.models.bert.pretraining import BERTPretraining, BERTPretrainingConfig
+from chainrule.models.microbatch import Batch
 from chainrule.models.model import Model, check_labels
 from chainrule.nn import Dropout, Linear
 from chainrule.types import IGNORE
@@ -77,6 +78,13 @@ class BERTTaggerConfig(BERTLabelsConfig):
     """The size of a BERT that labels tokens."""
 
 
+class WithBag(NamedTuple):
+    """The inputs of an encoder, and what the bag of words beside it reads."""
+
+    texts: Any
+    bag: Weighed
+
+
 class BERTClassifier(Model):
     """A label for each text, or for each pair of texts, read off at [CLS] or off the mean of the tokens.
 
@@ -117,7 +125,7 @@ class BERTClassifier(Model):
         if gist is None:
             hidden = self.bert(ids, mask, segments)
         else:
-            hidden, mask = Tensor(gist), None
+            hidden, mask = Tensor.wrap(settled(gist)), None
         text = self.bert.pooler(hidden) if pooling == "cls" else pool(hidden, mask, pooling)  # (B, C)
         return self.classifier(self.dropout(text))
 
@@ -144,16 +152,29 @@ class BERTClassifier(Model):
         In training with a bag it is the mean of two: that of the bag alone, and that of both, in which the encoder
         learns what the bag leaves open. Learned together, an encoder that knows every text leaves the bag nothing.
         """
-        bag = bool(getattr(self.config, "buckets", 0))
-        if not (bag and self.training):
-            return ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
-        ids, mask, *_ = inputs
-        words = self.bag(*self.features(ids, mask))
-        alone, both = (
-            ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE)
-            for logits in (words, self.read(*inputs) + words.detach())
-        )
-        return (alone + self.bag.penalty() + both) * 0.5
+        inputs, targets, _ = self.prepared(Batch(inputs, targets))
+
+        def surprise(logits: Tensor) -> Tensor:
+            return ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE)
+
+        if not self._has_bag:
+            return surprise(self(*inputs))
+        read, words = self.read(*inputs.texts), self.bag.scores(inputs.bag)
+        if not self.training:
+            return surprise(read + words)
+        total = surprise(words) + self.bag.penalty() + surprise(read + words.detach())
+        return total * constant(np.asarray(0.5, total.dtype))
+
+    def prepared(self, batch: Batch) -> Batch:
+        """With a bag, what each of its features counts."""
+        if not self._has_bag or isinstance(batch.inputs, WithBag):
+            return batch
+        ids, mask, *_ = batch.inputs
+        return batch._replace(inputs=WithBag(batch.inputs, self.bag.weighed(*self.features(ids, mask))))
+
+    @property
+    def _has_bag(self) -> bool:
+        return bool(getattr(self.config, "buckets", 0))
 
 
 class BERTTagger(BERTClassifier):
@@ -235,6 +256,14 @@ class BERTEmbedder(Model):
         the negatives, and both directions count alike.
         """
         return self.compared(self.to_compare(inputs), targets)
+
+    def prepared(self, batch: Batch) -> Batch:
+        """Looks for texts without a token where no kernel does: the first row of a text is there in any case."""
+        if self.config.pooling == "cls":
+            _, mask, _, partner_mask = batch.inputs
+            check_tokens(mask)
+            check_tokens(partner_mask)
+        return batch
 
     def to_compare(self, inputs: Any) -> tuple[Tensor, ...]:
         """Vectors of texts and of their partners, (B, C) each, of length 1"""

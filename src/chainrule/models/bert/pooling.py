@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
-from chainrule.autograd.recording import constant
+from chainrule.autograd.recording import constant, stays
 from chainrule.autograd.types import Array, is_float
 from chainrule.errors import ShapeError
 
@@ -24,16 +24,22 @@ def pool(hidden: Tensor, mask: Array | None, pooling: str) -> Tensor:
     >>> [pool(hidden, np.array([[True, True, False]]), each).item() for each in ("mean", "cls", "max")]
     [3.0, 1.0, 5.0]
     """
-    if pooling == "mean":
-        return ops.pool(hidden, mask=constant(np.ones(hidden.shape[:2], bool)) if mask is None else mask)
-    counted = np.ones(hidden.shape[:2], bool) if mask is None else np.asarray(mask, bool)
+    if pooling != "mean":
+        check_tokens(mask)
+    if pooling == "cls":
+        return hidden[:, 0]
+    counted = constant(np.ones(hidden.shape[:2], bool)) if mask is None else mask
+    return ops.pool(hidden, mask=counted, kind=pooling)
+
+
+def check_tokens(mask: Array | None) -> None:
+    """Each text has a token."""
+    if mask is None or stays(mask):  # in a replay a kernel or `prepared` looks
+        return
+    counted = np.asarray(mask, bool)
     if not counted.any(axis=1).all():
         row = int(counted.any(axis=1).argmin())
         raise ShapeError(f"pooling: row {row} has no token (must have at least one)")
-    if pooling == "cls":
-        return hidden[:, 0]
-    hidden_away = np.where(counted, 0.0, -np.inf).astype(hidden.dtype)
-    return ops.max(hidden + hidden_away[..., None], axis=1)
 
 
 def unit(vectors: Any) -> Any:

@@ -11,7 +11,7 @@ sentence those of BertForMaskedLM.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.models.bert.body import BERT, BERTConfig, init, rows_at
+from chainrule.models.microbatch import Batch, lengthened, spare
 from chainrule.models.model import Model
 from chainrule.nn import Layer, LayerNorm, Linear
 from chainrule.nn.init import parameter, zeros
@@ -72,6 +73,16 @@ class PretrainingHeads(Layer):
             self.seq_relationship = Linear(config.n_embd, 2, init=init)
 
 
+class Asked(NamedTuple):
+    """Texts (B, T), the places among their B T tokens where a word is asked for (N,), and classes of pairs (B,)."""
+
+    ids: Array
+    mask: Array | None
+    segments: Array | None
+    places: Array
+    follows: Array | None
+
+
 class BERTPretraining(Model):
     """Masked words, and whether the second text follows the first: learned from text alone.
 
@@ -105,24 +116,38 @@ class BERTPretraining(Model):
             raise ConfigError("BERT: next_sentence is off (follows needs a model that was trained with it)")
         return self._pairs(self.bert(ids, mask, segments))
 
+    def prepared(self, batch: Batch) -> Batch:
+        """Where words are asked for, and these words; the first place is asked for a few times more, for no word.
+
+        So batches have few shapes, however many words were selected.
+        """
+        if isinstance(batch.inputs, Asked):
+            return batch
+        ids, mask, segments, follows = batch.inputs
+        targets = np.asarray(batch.targets).reshape(-1)
+        places = np.flatnonzero(targets != IGNORE)  # (N,)
+        more = spare(len(places), targets.size)
+        words = lengthened(targets[places], more, IGNORE)
+        if self.config.next_sentence:  # in published weights class 0 says: it follows
+            follows = np.where(np.asarray(follows) == IGNORE, IGNORE, 1 - np.asarray(follows))
+        else:
+            follows = None
+        return Batch(Asked(ids, mask, segments, lengthened(places, more), follows), words)
+
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         first, *rest = self.losses(inputs, targets)
         return sum(rest, first)
 
     def losses(self, inputs: Any, targets: Array) -> tuple[Tensor, ...]:
         """The mean over the selected tokens; with next sentence, then the mean over the pairs. In nats."""
-        ids, mask, segments, follows = inputs
-        hidden = self.bert(ids, mask, segments)  # (B, T, C)
-        places = np.flatnonzero(np.asarray(targets) != IGNORE)  # (N,)
+        asked, targets, _ = self.prepared(Batch(inputs, targets))
+        hidden = self.bert(asked.ids, asked.mask, asked.segments)  # (B, T, C)
         # The head is the widest layer by far: it is computed where a word is asked for, about one place in seven.
-        logits = self.words(rows_at(hidden, places))  # (N, V)
-        words = ops.cross_entropy(logits, targets=np.asarray(targets).reshape(-1)[places])
+        logits = self.words(rows_at(hidden, asked.places))  # (N, V)
+        words = ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE)
         if not self.config.next_sentence:
             return (words,)
-        follows = np.asarray(follows)
-        # In published weights class 0 says: it follows.
-        wanted = np.where(follows == IGNORE, IGNORE, 1 - follows)
-        return words, ops.cross_entropy(self._pairs(hidden), targets=wanted, ignore_index=IGNORE)
+        return words, ops.cross_entropy(self._pairs(hidden), targets=asked.follows, ignore_index=IGNORE)
 
     def counts(self, inputs: Any, targets: Array) -> tuple[int, ...]:
         """How many tokens are selected; with next sentence, then how many pairs there are."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
+
+import numpy as np
 
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
@@ -52,6 +54,13 @@ class MLPConfig(Config):
         return [self.block_size * self.n_embd, *[self.n_hidden] * self.n_layer, self.vocab_size]
 
 
+class Windows(NamedTuple):
+    """Tokens seen (N, n), and how many rows of them are the batch (1,)."""
+
+    contexts: Array
+    batch_rows: Array
+
+
 class MLPLM(WindowModel):
     """Scores of the next token from the newest `block_size`.
 
@@ -68,10 +77,18 @@ class MLPLM(WindowModel):
         # Small last weights: the first logits are near 0 and the first loss near ln V.
         self.mlp = MLP(config.sizes, "tanh", norm=norm, output_init=partial(normal, std=0.01))
 
-    def predict(self, contexts: Array) -> Tensor:
-        """contexts (N, n) -> logits (N, V)"""
+    def windows(self, contexts: Array, count: int) -> Windows:
+        return Windows(contexts, np.array([count]))
+
+    def looked_up(self, seen: Array) -> Array:
+        rows: Array = self.embedding.weight.array[seen]
+        return rows
+
+    def scores(self, windows: Windows) -> Tensor:
+        """contexts (N, n), batch_rows (1,) -> logits (N, V)"""
+        contexts, rows = windows
         vectors = self.embedding(contexts)  # (N, n, k)
-        return self.mlp(vectors.reshape(len(contexts), self.config.sizes[0]))
+        return self.mlp(vectors.reshape(len(contexts), self.config.sizes[0]), rows=rows)
 
     def folded(self) -> MLPLM:
         """The same model in evaluation mode without batch norm, melted into the linear layers before it."""

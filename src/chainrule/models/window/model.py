@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from chainrule import ops
@@ -9,6 +11,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
+from chainrule.models.microbatch import Batch, lengthened, spare
 from chainrule.types import IGNORE
 
 
@@ -22,6 +25,18 @@ class WindowModel(LanguageModel):
 
     def predict(self, contexts: Array) -> Tensor:
         """contexts (N, n) -> logits (N, V)"""
+        return self.scores(self.windows(contexts, len(contexts)))
+
+    def windows(self, contexts: Array, count: int) -> tuple[Any, ...]:
+        """contexts (N, n), of which the first `count` are of the batch -> what `scores` reads, a named tuple"""
+        raise NotImplementedError
+
+    def looked_up(self, seen: Array) -> Array:
+        """The rows of its tables (n, C) for the tokens that it sees (n,)"""
+        raise NotImplementedError
+
+    def scores(self, windows: Any) -> Tensor:
+        """What `windows` gives -> logits (N, V)"""
         raise NotImplementedError
 
     def forward(self, ids: Array) -> Tensor:
@@ -30,11 +45,24 @@ class WindowModel(LanguageModel):
         B, T, n = contexts.shape
         return self.predict(contexts.reshape(B * T, n)).reshape(B, T, -1)
 
-    def loss(self, inputs: Array, targets: Array) -> Tensor:
+    def prepared(self, batch: Batch) -> Batch:
+        """The windows of the targets that count, and those targets (N,).
+
+        The rest would cost time and blur the statistics of a batch norm. A few empty windows may follow, so that
+        batches have few shapes.
+        """
+        if isinstance(batch.inputs, tuple):
+            return batch
+        counts = np.asarray(batch.targets) != IGNORE
+        targets = batch.targets[counts]
+        more = spare(len(targets), counts.size)
+        contexts = lengthened(self.contexts(batch.inputs)[counts], more)
+        return Batch(self.windows(contexts, len(targets)), lengthened(targets, more, IGNORE))
+
+    def loss(self, inputs: Any, targets: Array) -> Tensor:
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets that count, in nats"""
-        # Only those: the rest would cost time and blur the statistics of a batch norm.
-        counts = np.asarray(targets) != IGNORE
-        return ops.cross_entropy(self.predict(self.contexts(inputs)[counts]), targets=targets[counts])
+        windows, targets, _ = self.prepared(Batch(inputs, targets))
+        return ops.cross_entropy(self.scores(windows), targets=targets, ignore_index=IGNORE)
 
     def contexts(self, ids: Array) -> Array:
         """ids (B, T) -> the tokens seen at each position, oldest first (B, T, n)"""

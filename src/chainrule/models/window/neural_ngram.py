@@ -10,6 +10,7 @@ table of V^n entries: (n - 1) V² numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,13 @@ class NeuralNGramConfig(Config):
         Check("NeuralNGram", self).at_least(1, "block_size", "vocab_size")
 
 
+class Windows(NamedTuple):
+    """Rows of the tables, one after the other, of the tokens seen (N, n); 1 where one was seen, else 0 (N, n)."""
+
+    rows: Array
+    there: Array | None  # if all were seen
+
+
 class NeuralNGram(WindowModel):
     """Scores of the next token: the sum of a row for each token seen; what is not there yet adds nothing.
 
@@ -54,12 +62,18 @@ class NeuralNGram(WindowModel):
         # The loss is convex: 0 is as good a start as any, and its first value is exactly ln V.
         self.weight = parameter(zeros, (config.block_size, config.vocab_size, config.vocab_size))
 
-    def predict(self, contexts: Array) -> Tensor:
-        """contexts (N, n) -> logits (N, V)"""
+    def windows(self, contexts: Array, count: int) -> Windows:
         n, V = self.config.block_size, self.config.vocab_size
         there = contexts < V
-        rows = np.where(there, contexts, 0) + V * np.arange(n)  # (N, n), one table after the other
-        logits = ops.embedding(self.weight.reshape(n * V, V), ids=rows)  # (N, n, V)
-        if not there.all():
-            logits = logits * there[..., None].astype(logits.dtype)
-        return logits.sum(axis=1)  # (N, V)
+        rows = np.where(there, contexts, 0) + V * np.arange(n)
+        return Windows(rows, None if there.all() else there.astype(self.weight.dtype))
+
+    def looked_up(self, seen: Array) -> Array:
+        there = seen < self.config.vocab_size
+        rows: Array = self.weight.array[np.arange(len(seen)), np.where(there, seen, 0)] * there[:, None]
+        return rows
+
+    def scores(self, windows: Windows) -> Tensor:
+        """rows (N, n), there (N, n) -> logits (N, V)"""
+        n, V = self.config.block_size, self.config.vocab_size
+        return ops.embedding_bag(self.weight.reshape(n * V, V), ids=windows.rows, weights=windows.there)

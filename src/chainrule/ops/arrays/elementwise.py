@@ -14,6 +14,7 @@ from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import saves_inputs, saves_output, saves_shapes
 from chainrule.autograd.mode import mode
+from chainrule.autograd.recording import contiguous
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, is_float
 from chainrule.ops._util import away_from_zero, examples, native_unbroadcast, normal, shapes, unbroadcast
 
@@ -30,15 +31,18 @@ LARGE = 1 << 18  # elements: from here on threads and reused memory are faster t
 
 
 def _kernel_serves(a: Array, b: Array) -> bool:
-    """The kernel takes b without leading axes of a, or a without those of b. It gives the bits that NumPy gives."""
+    """The kernel takes b without leading axes of a, or a without those of b. It gives the bits that NumPy gives.
+
+    While a step is recorded it takes copies of what is not contiguous.
+    """
     if mode.recording is None:
-        return a.size >= LARGE and a.shape == b.shape
+        return a.size >= LARGE and a.shape == b.shape and a.flags.c_contiguous and b.flags.c_contiguous
     small, large = sorted((a.shape, b.shape), key=len)
     return large[len(large) - len(small) :] == small
 
 
 def _native(kernel: str, a: Array, b: Array) -> Array:
-    a, b = (a, b) if a.ndim >= b.ndim else (b, a)  # both operations commute
+    a, b = map(contiguous, (a, b) if a.ndim >= b.ndim else (b, a))  # both operations commute
     y = native.empty_like(a)
     getattr(native.kernels(), kernel)(y, a, b)
     return y
@@ -78,6 +82,7 @@ add = Op(
     add_backward,
     _pairs,
     native=(add_native_forward, add_native_backward),
+    strided=True,
     abstract=saves_shapes,
     integers=True,
 )

@@ -134,10 +134,87 @@ embedding = Op(
 )  # fmt: skip
 
 
-def put_rows_forward(W: Array, rows: Array, *, ids: Any) -> Result:
-    """W (V, C), rows (n, C) -> y (V, C), W with row ids[i] replaced by rows[i]; no id stands twice"""
+def embedding_bag_forward(W: Array, *, ids: Any, weights: Any = None) -> Result:
+    """W (V, C), ids (..., n) of integers, weights (..., n) -> y (..., C): Σ_j weights[j] W[ids[j]] of each bag
+
+    Without weights each id counts once.
+    """
+    ids, weights = _bags(W, ids, weights)
+    found = W.take(ids, axis=0)  # (..., n, C)
+    y = (found if weights is None else found * weights[..., None]).sum(axis=-2)  #                 [IX.7]
+    return y, (ids, weights, W.shape)
+
+
+def _bags(W: Array, ids: Any, weights: Any) -> tuple[Array, Array | None]:
+    """ids (..., n), and a weight for each if there are any."""
+    ids = _row_ids(W, ids)
+    if ids.ndim == 0:
+        raise ShapeError("embedding_bag: ids have no axis (must be (..., n), n ids in each bag)")
+    if weights is None:
+        return ids, None
+    given = settled(weights)
+    if given.shape != ids.shape:
+        raise ShapeError(f"embedding_bag: weights are {given.shape}, ids {ids.shape} (must be equal)")
+    return ids, given if given.dtype == W.dtype else given.astype(W.dtype)
+
+
+def embedding_bag_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    ids, weights, shape = saved
+    each = np.ones(ids.shape, dy.dtype) if weights is None else weights
+    # forward was: y = Σ_j w_j W[ids[j]]                                                            [IX.8]
+    return (scatter_add(ids, each[..., None] * dy[..., None, :], shape),)
+
+
+def embedding_bag_native_forward(W: Array, *, ids: Any, weights: Any = None) -> Result:
+    ids, weights = _bags(W, ids, weights)
+    y = native.empty((*ids.shape[:-1], W.shape[1]))
+    native.kernels().gather_bags(rows(y), W, ids.reshape(-1), _or_rows(weights))
+    return y, (ids, weights, W.shape)
+
+
+def embedding_bag_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    ids, weights, shape = saved
+    dW = summed_into(needs[0], shape)
+    native.kernels().scatter_add_bags(dW, rows(dy), ids.reshape(-1), _or_rows(weights))
+    return (dW,)
+
+
+def _or_rows(weights: Array | None) -> Array | None:
+    return None if weights is None else rows(weights)
+
+
+def embedding_bag_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 5, 3),), {"ids": np.array([2, 0, 2, 4])})
+    for C in (1, 16, 33):  # whole vectors of the native kernel, and a remainder
+        weights = rng.normal(size=(2, 3, 4)).astype(np.float32) * (rng.random((2, 3, 4)) < 0.7)
+        yield Example((normal(rng, 7, C),), {"ids": rng.integers(0, 7, size=(2, 3, 4)), "weights": weights})
+
+
+def embedding_bag_abstract(W: Array, *, ids: Any, weights: Any = None) -> Result:
+    shape = np.shape(ids)
+    kept = None if weights is None else abstract(shape, W.dtype)
+    return abstract((*shape[:-1], W.shape[1]), W.dtype), (abstract(shape, np.intp), kept, W.shape)
+
+
+def embedding_bag_composed(W: Any, *, ids: Any, weights: Any = None) -> Any:
+    found = embedding(W, ids=ids)
+    return sum(found if weights is None else mul(found, np.asarray(weights)[..., None]), axis=-2)
+
+
+embedding_bag = Op(
+    "embedding_bag", embedding_bag_forward, embedding_bag_backward, embedding_bag_example,
+    composed=embedding_bag_composed, native=(embedding_bag_native_forward, embedding_bag_native_backward),
+    abstract=embedding_bag_abstract,
+)  # fmt: skip
+
+
+def put_rows_forward(W: Array, rows: Array, *, ids: Any, placed: bool = False) -> Result:
+    """W (V, C), rows (n, C) -> y (V, C), W with row ids[i] replaced by rows[i]; no id stands twice
+
+    They are in their places already if they are `placed`: then y is W.
+    """
     ids = check_rows("put_rows", W, rows, ids)
-    return with_rows(W, rows, ids), (ids,)
+    return (W if placed else with_rows(W, rows, ids)), (ids,)
 
 
 def put_rows_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -149,8 +226,27 @@ def put_rows_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dW, dy[ids] if needs[1] else None
 
 
+def put_rows_native_forward(W: Array, rows: Array, *, ids: Any, placed: bool = False) -> Result:
+    return put_rows_forward(W, rows, ids=ids, placed=placed)
+
+
+def put_rows_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    if needs[0]:
+        fail("put_rows: the gradient of the other rows is computed by NumPy")
+        return put_rows_backward(dy, saved, needs)
+    return None, picked_rows(dy, saved[0])
+
+
+def picked_rows(W: Array, ids: Array) -> Array:
+    """W[ids] by a kernel"""
+    y = native.empty((len(ids), W.shape[1]))
+    native.kernels().gather_rows(y, W, ids)
+    return y
+
+
 def with_rows(W: Array, rows: Array, ids: Array) -> Array:
     """W with these rows in it: W itself if it has them already, else a copy."""
+    fail("rows of a table that are put there by NumPy")
     if np.array_equal(W[ids], rows):
         return W
     y = W.copy()
@@ -175,11 +271,11 @@ def put_rows_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 7, 1), normal(rng, 1, 1)), {"ids": [0]})
 
 
-def put_rows_abstract(W: Array, rows: Array, *, ids: Any) -> Result:
+def put_rows_abstract(W: Array, rows: Array, *, ids: Any, placed: bool = False) -> Result:
     return abstract(W.shape, W.dtype), (abstract(rows.shape[:1], np.intp),)
 
 
-def put_rows_composed(W: Any, rows: Any, *, ids: Any) -> Any:
+def put_rows_composed(W: Any, rows: Any, *, ids: Any, placed: bool = False) -> Any:
     places = one_hot(ids, W.shape[0], W.dtype)  # (n, V)
     left = 1 - places.sum(axis=0)[:, None]  # (V, 1): 0 where a row is replaced
     return add(mul(W, left), matmul(places.T, rows))
@@ -187,7 +283,7 @@ def put_rows_composed(W: Any, rows: Any, *, ids: Any) -> Any:
 
 put_rows = Op(
     "put_rows", put_rows_forward, put_rows_backward, put_rows_example,
-    composed=put_rows_composed, abstract=put_rows_abstract,
+    composed=put_rows_composed, native=(put_rows_native_forward, put_rows_native_backward), abstract=put_rows_abstract,
 )  # fmt: skip
 
 

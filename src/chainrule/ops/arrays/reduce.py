@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Axis, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import ShapeError
 from chainrule.ops._util import check_axis, examples, shapes
@@ -178,6 +180,38 @@ def norm_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 norm = Op("norm", norm_forward, norm_backward, _example)
+
+
+def l2_loss_forward(x: Array) -> Result:
+    """y = ½ Σ x², half the squared norm
+
+    x (...) -> y ()
+    """
+    return np.square(x).sum() / 2, (x,)
+
+
+def l2_loss_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (x,) = saved
+    return (x * dy,)  # forward was: y = ½ Σ x²                                                    [RD.9]
+
+
+def l2_loss_native_forward(x: Array) -> Result:
+    y = native.empty(())
+    native.kernels().l2_loss(y, x)
+    return y, (x,)
+
+
+def l2_loss_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    dx = native.empty_like(saved[0])
+    native.kernels().mul(dx, saved[0], dy)
+    return (dx,)
+
+
+l2_loss = Op(
+    "l2_loss", l2_loss_forward, l2_loss_backward, examples(shapes((3, 4)), shapes((2, 3, 5)), shapes((70,))),
+    composed=lambda x: mul(sum(mul(x, x)), 0.5), native=(l2_loss_native_forward, l2_loss_native_backward),
+    abstract=lambda x: (abstract((), x.dtype), (x,)),
+)  # fmt: skip
 
 
 def cumsum_forward(x: Array, *, axis: int = -1) -> Result:

@@ -25,7 +25,7 @@ from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape, 
 from chainrule.errors import ShapeError
 from chainrule.ops._util import native_sum, normal, product_into, rows, times
 from chainrule.ops.arrays.indexing import check_rows, put_rows, with_rows
-from chainrule.ops.losses._own_rows import own_gradient, without_own
+from chainrule.ops.losses._own_rows import native_own_gradient, own_gradient, without_own
 from chainrule.ops.losses._targets import Goal, abstract_goal, read_goal
 from chainrule.ops.losses.cross_entropy import (
     cross_entropy,
@@ -51,6 +51,7 @@ def forward(
     *,
     targets: Any,
     row_ids: Any = None,
+    placed: bool = False,
     ignore_index: int | None = None,
     weights: Any = None,
     label_smoothing: float = 0.0,
@@ -60,9 +61,9 @@ def forward(
     """The cross-entropy of the logits x Wᵀ, in a fraction of their memory.
 
     x (..., C), W (V, C), targets (...) or (..., V); the rest as in `cross_entropy`. With `own` (n, C) these stand
-    in the places `row_ids` (n,) of W.
+    in the places `row_ids` (n,) of W, and are there already if they are `placed`.
     """
-    shape, W, ids = _read(x, W, own, row_ids)
+    shape, W, ids = _read(x, W, own, row_ids, placed)
     options = (targets, weights, ignore_index, label_smoothing, exclude_true, reduction)
     goal = read_goal(NAME, shape, x.dtype, *options)
     X = rows(x)  # (N, C)
@@ -95,12 +96,12 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def native_forward(
-    x: Array, W: Array, own: Array | None = None, *, row_ids: Any = None, **options: Any
+    x: Array, W: Array, own: Array | None = None, *, row_ids: Any = None, placed: bool = False, **options: Any
 ) -> Result:
-    shape, W, ids = _read(x, W, own, row_ids)
+    shape, W, ids = _read(x, W, own, row_ids, placed)
     goal = read_goal(NAME, shape, x.dtype, **options)
     if goal.target.ndim == 2:  # distributions: the kernel takes ids only
-        return forward(x, W, own, row_ids=row_ids, **options)
+        return forward(x, W, own, row_ids=row_ids, placed=placed, **options)
     X = rows(x)  # (N, C)
     losses, peak, total = (native.empty((len(X),)) for _ in range(3))
     logits = native.matmul(X, W.T, precision=mode.precision) if _kept(shape) else None
@@ -128,15 +129,15 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
         dX = native.matmul(dz, W, precision=mode.precision) if needs[0] else None
         if dW is not None:
             native.matmul(dz.T, X, out=dW, accumulate=adds, precision=mode.precision)
-    d_own = own_gradient(_product, X, W, ids, peak, total, goal) if needs[2] else None
+    d_own = native_own_gradient(_product, X, W, ids, peak, total, goal) if needs[2] else None
     return None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own
 
 
 def prepare(
-    x: Array, W: Array, own: Array | None = None, *, row_ids: Any = None, **options: Any
+    x: Array, W: Array, own: Array | None = None, *, row_ids: Any = None, placed: bool = False, **options: Any
 ) -> Saved | None:
     """What `value_and_grad` needs; None for logits that are kept, and for a loss of each row."""
-    shape, W, ids = _read(x, W, own, row_ids)
+    shape, W, ids = _read(x, W, own, row_ids, placed)
     if options.get("reduction") == "none" or _kept(shape):
         return None
     return (x, W, ids, *read_goal(NAME, shape, x.dtype, **options))
@@ -174,16 +175,18 @@ def native_value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple
     slope = goal if dy is None else goal.native_scaled(dy)
     gradients = () if dy is None else (dX, dW, adds, slope.scale)
     native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W), *gradients)
-    d_own = own_gradient(_product, X, W, ids, peak, total, slope) if needs[2] else None
+    d_own = native_own_gradient(_product, X, W, ids, peak, total, slope) if needs[2] else None
     return native_sum(losses), (None if dX is None else dX.reshape(x.shape), without_own(dW, ids), d_own)
 
 
-def _read(x: Array, W: Array, own: Array | None, row_ids: Any) -> tuple[Shape, Array, Array | None]:
+def _read(
+    x: Array, W: Array, own: Array | None, row_ids: Any, placed: bool
+) -> tuple[Shape, Array, Array | None]:
     """The shape of the logits, W with the rows in their places, and these places."""
     if own is None:
         return _logits_shape(x, W), W, None
     ids = check_rows(NAME, W, own, row_ids)
-    return _logits_shape(x, W), with_rows(W, own, ids), ids
+    return _logits_shape(x, W), W if placed else with_rows(W, own, ids), ids
 
 
 def _place_of(W: Array, need: Any, ids: Array | None) -> tuple[Array | None, bool]:
@@ -230,8 +233,10 @@ def _logits_shape(x: Array, W: Array) -> Shape:
     return (*x.shape[:-1], W.shape[0])
 
 
-def composed(x: Any, W: Any, own: Any = None, *, row_ids: Any = None, **constants: Any) -> Any:
-    matrix = W if own is None else put_rows(W, own, ids=row_ids)
+def composed(
+    x: Any, W: Any, own: Any = None, *, row_ids: Any = None, placed: bool = False, **constants: Any
+) -> Any:
+    matrix = W if own is None else put_rows(W, own, ids=row_ids, placed=placed)
     return cross_entropy(linear(x, matrix), **constants)
 
 

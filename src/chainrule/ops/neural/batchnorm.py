@@ -16,37 +16,40 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
-from chainrule.autograd.types import Array, Grads, Needs, Result, Results, Saved
+from chainrule.autograd.mode import mode
+from chainrule.autograd.recording import empty, settled
+from chainrule.autograd.types import Array, Grads, Needs, Result, Results, Saved, Shape
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops._composition import Composition
 from chainrule.ops._util import centered, check_features, examples, normal, rstd_of, shapes
 from chainrule.ops.arrays import reduce
 from chainrule.ops.arrays.elementwise import add, div, mul, sqrt, sub
-from chainrule.ops.arrays.shape import reshape, transpose
+from chainrule.ops.arrays.shape import concat, reshape, transpose
 from chainrule.ops.neural.layernorm import layernorm
 
 
-def batchnorm_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> Results:
+def batchnorm_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, rows: Any = None) -> Results:
     """Normalize each feature to mean 0 and variance 1 over the batch, scale and shift; also return the statistics.
 
-    x (..., C), gamma (C,), beta (C,) -> y (..., C), mean (C,), var (C,); the variance is biased (1/N).
+    x (..., C), gamma (C,), beta (C,) -> y (..., C), mean (C,), var (C,); the variance is biased (1/N). With `rows`, an
+    array of one integer, the batch are the first N = rows[0] rows of x, and y is 0 in the others.
     """
-    _check_batch(x, gamma, beta)
-    rows = x.reshape(-1, x.shape[-1])  # (N, C)
-    y, mean, var = centered(rows, 0)  #                                                              [BN.10]
+    count = _check_batch(x, gamma, beta, rows)
+    of_batch, N = x.reshape(-1, x.shape[-1]), _counted(x, count)  # (R, C)
+    found, mean, var = centered(of_batch[:N], 0)  #                                                   [BN.10]
     mean, var = mean[0], var[0]
     rstd = rstd_of(var, eps)  # (C,)                                                                  [BN.1]
-    y *= rstd * gamma
-    y += beta  # [BN.2]
-    return (y.reshape(x.shape), mean, var), (x, gamma, mean, rstd)
+    found *= rstd * gamma
+    found += beta  # [BN.2]
+    return (_whole(found, x.shape), mean, var), (x, gamma, mean, rstd, count)
 
 
 def batchnorm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) -> Grads:
     """Includes the gradients through the returned statistics."""
-    x, gamma, mean, rstd = saved
-    g, dmean, dvar = dy[0].reshape(-1, x.shape[-1]), dy[1], dy[2]
-    N = len(g)
-    xhat = x.reshape(g.shape) - mean
+    x, gamma, mean, rstd, count = saved
+    N, C = _counted(x, count), x.shape[-1]
+    g, dmean, dvar = dy[0].reshape(-1, C)[:N], dy[1], dy[2]
+    xhat = x.reshape(-1, C)[:N] - mean
     xhat *= rstd  # forward was: y = xhat * gamma + beta
     dbeta = g.sum(axis=0)  # [BN.3]
     dgamma = (g * xhat).sum(axis=0)  # [BN.4]
@@ -57,33 +60,64 @@ def batchnorm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Need
     dx -= (scale * dbeta - dmean) / N  # through the mean, which is an output too                     [BN.5]
     xhat *= (scale * dgamma - 2 * dvar / rstd) / N  # through the variance, likewise                  [BN.6]
     dx -= xhat
-    return dx.reshape(x.shape), dgamma, dbeta
+    return _whole(dx, x.shape), dgamma, dbeta
 
 
-def batchnorm_native_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> Results:
-    _check_batch(x, gamma, beta)
+def batchnorm_native_forward(
+    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, rows: Any = None
+) -> Results:
+    count = _check_batch(x, gamma, beta, rows)
     y = native.empty_like(x)
-    mean, var, rstd = np.empty((3, *gamma.shape), np.float32)
-    native.kernels().batchnorm_forward(y, mean, var, rstd, x, gamma, beta, eps)
-    return (y, mean, var), (x, gamma, mean, rstd)
+    mean, var, rstd = empty((3, *gamma.shape), np.float32)
+    native.kernels().batchnorm_forward(y, mean, var, rstd, x, gamma, beta, eps, count)
+    return (y, mean, var), (x, gamma, mean, rstd, count)
 
 
 def batchnorm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) -> Grads:
-    x, gamma, mean, rstd = saved
+    x, gamma, mean, rstd, count = saved
     dx = native.empty_like(x) if needs[0] else None
-    parameters = np.empty((2, *gamma.shape), np.float32)  # dgamma and dbeta, both needed for dx
-    native.kernels().batchnorm_backward(dx, parameters, x, gamma, mean, rstd, *dy)
+    parameters = empty((2, *gamma.shape), np.float32)  # dgamma and dbeta, both needed for dx
+    native.kernels().batchnorm_backward(dx, parameters, x, gamma, mean, rstd, *dy, count)
     return dx, parameters[0], parameters[1]
 
 
-def _check_batch(x: Array, gamma: Array, beta: Array) -> None:
+def _check_batch(x: Array, gamma: Array, beta: Array, rows: Any) -> Array | None:
+    """How many rows are the batch (1,), if not all are."""
     check_features("batchnorm", x, gamma=gamma, beta=beta)
-    if not math.prod(x.shape[:-1]):
+    R = math.prod(x.shape[:-1])
+    if not R:
         raise DataError(f"batchnorm: x has shape {x.shape} (statistics need at least one row)")
+    if rows is None:
+        return None
+    count = settled(rows)
+    if count.shape != (1,) or count.dtype.kind not in "iu":
+        rule = "must be one integer, of shape (1,)"
+        raise ConfigError(f"batchnorm: rows have shape {count.shape} and dtype {count.dtype} ({rule})")
+    if not 1 <= count[0] <= R:
+        raise DataError(f"batchnorm: rows is {count[0]} (must be from 1 to {R})")
+    return count.astype(np.int64, copy=False)
 
 
-def batchnorm_composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5) -> Any:
+def _counted(x: Array, count: Array | None) -> int:
+    return math.prod(x.shape[:-1]) if count is None else int(count[0])
+
+
+def _whole(of_batch: Array, shape: Shape) -> Array:
+    """The rows of the batch (N, C), and zeros for those after them."""
+    if of_batch.size == math.prod(shape):
+        return of_batch.reshape(shape)
+    y = np.zeros((math.prod(shape[:-1]), shape[-1]), of_batch.dtype)
+    y[: len(of_batch)] = of_batch
+    return y.reshape(shape)
+
+
+def batchnorm_composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, rows: Any = None) -> Any:
     """The composition from small ops."""
+    if rows is not None:
+        found, C = reshape(x, shape=(-1, x.shape[-1])), x.shape[-1]
+        y, mean, var = batchnorm_composed(found[: rows[0]], gamma, beta, eps=eps)
+        others = np.zeros((found.shape[0] - rows[0], C), y.dtype)
+        return reshape(concat(y, others), shape=x.shape), mean, var
     batch = tuple(range(len(x.shape) - 1))
     mean = reduce.mean(x, axis=batch)
     centered = sub(x, mean)
@@ -92,6 +126,7 @@ def batchnorm_composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5) -> A
 
 
 batchnorm_example = examples(
+    shapes((6, 3), (3,), (3,), rows=np.array([4])), shapes((2, 4, 17), (17,), (17,), rows=np.array([8])),
     shapes((6, 3), (3,), (3,)), shapes((2, 3, 5), (5,), (5,), eps=0.1),
     *(shapes((7, C), (C,), (C,)) for C in (1, 16, 33))  # whole vectors of the native kernel, and a remainder
 )  # fmt: skip
@@ -166,6 +201,18 @@ def update_running(
         var = var * (unbiased_rows / (unbiased_rows - 1))
     keep = 1 - momentum
     return keep * running_mean + momentum * mean, keep * running_var + momentum * var  # [BN.8]
+
+
+def follow(
+    running_mean: Array, running_var: Array, mean: Array, var: Array, *, momentum: float = 0.1
+) -> None:
+    """`update_running` in place, by a kernel if the rest is: a replay makes it again."""
+    arrays = running_mean, running_var, mean, var
+    if mode.backend == "native" and native.available() and all(a.dtype == np.float32 for a in arrays):
+        for running, seen in ((running_mean, mean), (running_var, var)):
+            native.kernels().update_running(running, seen, 1 - momentum, momentum)
+    else:
+        running_mean[...], running_var[...] = update_running(*arrays, momentum=momentum)
 
 
 def fold_batchnorm(

@@ -2,6 +2,7 @@
 
 mean   y_b = Σ_t m_bt x_bt / Σ_t m_bt        m is 1 at tokens, 0 at padding
 last   y_b = x_bt of the last token t
+max    y_b = max_t x_bt over the tokens      in each column
 """
 
 from __future__ import annotations
@@ -18,25 +19,32 @@ from chainrule.autograd.recording import contiguous, settled
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal
-from chainrule.ops.arrays.elementwise import mul
-from chainrule.ops.arrays.reduce import sum
+from chainrule.ops.arrays.elementwise import add, mul
+from chainrule.ops.arrays.reduce import max, sum
 
-KINDS = ("mean", "last")
+KINDS = ("mean", "last", "max")
 
 
 def forward(x: Array, *, mask: Any, kind: str = "mean") -> Result:
-    """The mean of the rows of each text that are tokens, or (kind "last") the row of its last token.
+    """The mean of the rows of each text that are tokens, or (kind "last") the row of its last token, or their maximum.
 
     x (B, T, C), mask (B, T) True at tokens, at least one in each row -> y (B, C). For the last one, padding stands
     behind the tokens.
     """
     mask = checked(x, mask, kind)
+    if kind == "max":
+        y = np.where(mask[..., None], x, -np.inf).max(axis=1).astype(x.dtype)  #                    [PL.3]
+        return y, (mask, kind, x, y)
     weights = _weights(mask, kind, x.dtype)[..., None]  # (B, T, 1)
     return (weights * x).sum(axis=1), (mask, kind)  # (B, C)                                       [PL.1]
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    mask, kind = saved
+    mask, kind, *largest = saved
+    if kind == "max":
+        x, y = largest
+        found = mask[..., None] & (x == y[:, None])  # (B, T, C); equal maxima share the gradient
+        return (found * (dy / found.sum(axis=1, dtype=dy.dtype))[:, None],)  #                      [PL.4]
     weights = _weights(mask, kind, dy.dtype)[..., None]  # (B, T, 1)
     return (weights * dy[:, None],)  # forward was: y = Σ_t w_t x_t                                 [PL.2]
 
@@ -44,21 +52,27 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 def native_forward(x: Array, *, mask: Any, kind: str = "mean") -> Result:
     mask = contiguous(checked(x, mask, kind))
     y = native.empty((x.shape[0], x.shape[2]))
+    if kind == "max":
+        native.kernels().pool_max_forward(y, x, mask)
+        return y, (mask, kind, x, y)
     native.kernels().pool_forward(y, x, mask, kind == "last")
     return y, (mask, kind)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    mask, kind = saved
+    mask, kind, *largest = saved
     dx = native.empty((*mask.shape, dy.shape[-1]))
-    native.kernels().pool_backward(dx, dy, mask, kind == "last")
+    if kind == "max":
+        native.kernels().pool_max_backward(dx, dy, *largest, mask)
+    else:
+        native.kernels().pool_backward(dx, dy, mask, kind == "last")
     return (dx,)
 
 
 def checked(x: Array, mask: Any, kind: str) -> Array:
     """The mask as an array of booleans that fits."""
     if kind not in KINDS:
-        raise ConfigError(f"pool: kind is {kind!r} (must be {' or '.join(KINDS)})")
+        raise ConfigError(f"pool: kind is {kind!r} (must be {', '.join(KINDS[:-1])} or {KINDS[-1]})")
     found = settled(mask)
     if x.ndim != 3 or found.shape != x.shape[:2]:
         raise ShapeError(f"pool: x {x.shape}, mask {found.shape} (must be (B, T, C) and (B, T))")
@@ -83,8 +97,10 @@ def _weights(mask: Array, kind: str, dtype: Any) -> Array:
 
 
 def composed(x: Any, *, mask: Any, kind: str = "mean") -> Any:
-    weights = _weights(checked(x, mask, kind), kind, x.dtype)
-    return sum(mul(x, weights[..., None]), axis=1)
+    found = checked(x, mask, kind)
+    if kind == "max":
+        return max(add(x, np.where(found, 0.0, -np.inf).astype(x.dtype)[..., None]), axis=1)
+    return sum(mul(x, _weights(found, kind, x.dtype)[..., None]), axis=1)
 
 
 def example(rng: np.random.Generator) -> Iterator[Example]:
@@ -98,7 +114,8 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 def abstract_forward(x: Array, *, mask: Any, kind: str = "mean") -> Result:
-    return abstract((x.shape[0], x.shape[2]), x.dtype), (abstract(x.shape[:2], np.bool_), kind)
+    y = abstract((x.shape[0], x.shape[2]), x.dtype)
+    return y, (abstract(x.shape[:2], np.bool_), kind, *((x, y) if kind == "max" else ()))
 
 
 pool = Op(

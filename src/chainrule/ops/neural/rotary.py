@@ -16,7 +16,7 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
-from chainrule.autograd.recording import constant, contiguous
+from chainrule.autograd.recording import Input, constant, contiguous, settled
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import ShapeError
 from chainrule.ops._util import examples, normal, shapes
@@ -92,8 +92,33 @@ def _rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
 
 
 def native_forward(x: Array, *, interleaved: bool = False, **angles: Any) -> Result:
-    cos, sin = (constant(each, angles["positions"]) for each in _table(*_angles(x, **angles)))
+    ids = _by_text(x, angles["positions"])
+    if ids is None:
+        cos, sin = (constant(each, angles["positions"]) for each in _table(*_angles(x, **angles)))
+    else:
+        cos, sin = _chosen(x, ids, **angles)
     return _turn(x, cos, sin, 1.0, interleaved), (cos, sin, interleaved)
+
+
+def _by_text(x: Array, positions: Any) -> Array | None:
+    """Positions (B, 1, T) of the tokens of texts in B rows, from 0 to T - 1, as ids; None if they are others."""
+    if x.ndim != 4 or not isinstance(positions, np.ndarray | Input):
+        return None
+    if positions.shape != (x.shape[0], 1, x.shape[2]) or positions.dtype.kind not in "iu":
+        return None
+    ids = settled(positions)
+    inside = ids.size and ids.min() >= 0 and ids.max() < x.shape[2]
+    return ids.reshape(-1).astype(np.int64, copy=False) if inside else None
+
+
+def _chosen(x: Array, ids: Array, **angles: Any) -> tuple[Array, Array]:
+    """cos φ and sin φ of each token, (B, 1, T, D/2): rows of the table of positions 0 to T - 1."""
+    B, T, D = x.shape[0], *x.shape[2:]
+    full = _table(*_angles(x, **angles | {"positions": np.arange(T)}))  # (T, D/2)
+    found = native.empty((2, B, 1, T, D // 2))
+    for each, table in zip(found, full, strict=True):
+        native.kernels().gather_rows(each.reshape(-1, D // 2), constant(table), ids)
+    return found[0], found[1]
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -105,7 +130,7 @@ def _turn(x: Array, cos: Array, sin: Array, sign: float, interleaved: bool) -> A
     T, D = x.shape[-2:]
     if x.strides[-1] != x.itemsize:
         x = contiguous(x)
-    if cos.size != T * D // 2:  # per sequence, or one for all: expanded
+    if cos.size != T * D // 2 and cos.shape[:-1] != (x.shape[0], 1, T):  # others are expanded
         full = (*x.shape[:-1], D // 2)
         cos, sin = (np.ascontiguousarray(np.broadcast_to(table, full)) for table in (cos, sin))
     y = native.empty(x.shape)

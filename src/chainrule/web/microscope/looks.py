@@ -154,11 +154,7 @@ class Look:
         at = number("position", at, len(seen.tokens))
         ids = model.contexts(seen.given[0])[0, at]  # (n,)
         sums = isinstance(model, NeuralNGram)
-        call = next(
-            name for node, name in zip(seen.sites.graph.nodes, seen.sites.names, strict=True)
-            if node.op.name == "embedding"
-        )  # fmt: skip
-        rows = seen.value(call)[at] * (ids < model.config.vocab_size if sums else np.ones(len(ids)))[:, None]
+        rows = model.looked_up(ids)
         top = [id for id, _ in seen.top(min(TOP, self.loaded.tokenizer.vocab_size))[at]]
         nothing = model.config.vocab_size
         return {
