@@ -21,8 +21,9 @@ from chainrule.autograd.types import Array, Into
 from chainrule.errors import ChainruleError, GraphError
 from chainrule.suggest import hinted
 
-ARRAY_OF = attrgetter("array")
-KIND_OF = attrgetter("_requires_grad", "decay")
+# What is asked of all parameters several times in each step, without a loop in Python.
+ARRAY, GRAD, HOOKS = attrgetter("array"), attrgetter("grad"), attrgetter("hooks")
+LEARNS, KIND = attrgetter("_requires_grad"), attrgetter("_requires_grad", "decay")
 
 ALIGN = 16  # elements: every float32 parameter starts on a 64-byte line
 
@@ -123,6 +124,7 @@ class Parameters:
         for name, param in self.named.items():
             self._adopt(name, param)
         self._views = [self.values_of[id(param)] for param in self.unique]
+        self._grads = [self.grad_of.get(id(param)) for param in self.unique]
         self._kinds: list[tuple[bool, bool]] = []  # of each parameter when the ranges were found
         self._ranges: list[tuple[slice, bool]] = []
 
@@ -154,7 +156,7 @@ class Parameters:
 
     def ranges(self) -> list[tuple[slice, bool]]:
         """The trainable part of the block as contiguous (range, decays) pairs."""
-        kinds = list(map(KIND_OF, self.unique))  # asked several times in each step
+        kinds = list(map(KIND, self.unique))
         if kinds != self._kinds:
             self._kinds, self._ranges = kinds, self._found_ranges()
         return self._ranges
@@ -176,13 +178,27 @@ class Parameters:
 
     def moved(self) -> str:
         """The name of a parameter that another block has taken, or whose array was replaced; empty if none was."""
-        if all(map(is_, map(ARRAY_OF, self.unique), self._views)):  # asked several times in each step
+        if all(map(is_, map(ARRAY, self.unique), self._views)):
             return ""
         return next(name for name, param in self.named.items() if not self.holds(param))
 
     def holds(self, param: Param) -> bool:
         """The values of this parameter are those of the block."""
         return param.block is self and param.array is self.values_of.get(id(param))
+
+    def gathers(self) -> bool:
+        """All gradients are those of the block; one that is missing begins there as zeros."""
+        if all(map(is_, map(GRAD, self.unique), self._grads)):
+            return True
+        learning = [param for param in self.unique if param.requires_grad]
+        for param in learning:
+            if param.grad is None:
+                param.zero_grad()
+        return all(param.grad is self.grad_of.get(id(param)) for param in learning)
+
+    def learning(self) -> list[tuple[bool, bool]]:
+        """Of each parameter whether it learns, and whether a hook waits for its gradient."""
+        return list(zip(map(LEARNS, self.unique), map(bool, map(HOOKS, self.unique)), strict=True))
 
     def zero_grad(self) -> None:
         """Zero all gradients in one pass."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,6 +28,8 @@ from chainrule.models.microbatch import Batch, State, arrays_of, leaves, mapped
 from chainrule.models.model import Model
 from chainrule.models.replayable import FLOAT32, Replayable, printed
 from chainrule.nn import Layer
+
+TRAINING = attrgetter("training")
 
 MOST = 16  # recordings of a model; a batch that is split needs two
 MOST_BYTES = 1 << 30  # of the memory that they share, for another one to be made
@@ -225,12 +228,7 @@ class Compiled:
         if looked_into or not mode.grad or mode.backend != "native" or not native.available():
             return False
         block = self._block()
-        if block.dtype != FLOAT32:
-            return False
-        for param in block.unique:
-            if param.requires_grad and param.grad is None:
-                param.zero_grad()
-        return all(p.grad is block.grad_of.get(id(p)) for p in block.unique if p.requires_grad)
+        return block.dtype == FLOAT32 and block.gathers()
 
     def _block(self) -> Parameters:
         """The parameters; what was recorded for another block is dropped."""
@@ -254,13 +252,14 @@ class Compiled:
 
     def _shape(self, part: Batch, weights: Weights) -> _Shape:
         """What is known of microbatches like this one; nothing if the model learns in another way than before."""
-        learned = [(p.requires_grad, bool(p.hooks)) for p in self._block().unique]
-        training = [layer.training for layer in self.layers]
-        modes = (learned, training, mode.precision, self.model.recompute, random.current_seed(), native.isa())
+        block, training = self._block(), list(map(TRAINING, self.layers))
+        modes = (
+            block.learning(), training, mode.precision, self.model.recompute, random.current_seed(), native.isa()
+        )  # fmt: skip
         if modes != self.modes:
             self.modes, self.shapes = modes, {}
         arrays = [None if x is None else (x.shape, x.dtype.str) for x in leaves(part)]
-        key = (*arrays, *map(bool, weights), frozenset(self._block().leftovers))
+        key = (*arrays, *map(bool, weights), frozenset(block.leftovers))
         shape = self.shapes[key] = self.shapes.pop(key, _Shape())
         if len(self.shapes) > MOST_SHAPES:
             del self.shapes[next(key for key, each in self.shapes.items() if each.replayable is None)]
