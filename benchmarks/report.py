@@ -175,7 +175,7 @@ def compiler() -> str:
     """What compiles C++ here."""
     found = os.environ.get("CXX") or shutil.which("c++")
     if not found:
-        raise Unavailable("no C++ compiler (c++ or $CXX) to measure the limits of the machine with")
+        raise Unavailable("no C++ compiler (c++ or $CXX)")
     return found
 
 

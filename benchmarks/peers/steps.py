@@ -19,7 +19,7 @@ import importlib.util
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -126,7 +126,10 @@ def measure(threads: int, quick: bool) -> Table:
         goals += goal_rows(config, found[config], floor_ms(config, threads))
         table.notes += split_too(config, threads)
         if locked_mkl():
-            unlocked[config] = race_with_all_of_mkl(config, threads, quick)
+            try:
+                unlocked[config] = race_with_all_of_mkl(config, threads, quick)
+            except Unavailable as reason:
+                table.notes.append(f"Not measured: {config} beside MKL's AVX-512: {reason}.")
     if unlocked:
         table.notes.append(
             "PyTorch with the AVX-512 kernels of its MKL, which takes them on Intel's CPUs only; a preloaded library "
@@ -226,18 +229,18 @@ def race_with_all_of_mkl(config: str, threads: int, quick: bool) -> list[Measure
     rounds, count = (2, 1) if quick else ROUNDS[config]
     arguments = ("--config", config, "--threads", threads)
     progress(f"training step {config}: PyTorch with MKL's AVX-512")
-    with all_of_mkl() as library:
-        programs = [
-            Program(OURS, "benchmarks.peers.step_chainrule", *arguments),
+    with all_of_mkl() as library, ExitStack() as running:
+        programs = []
+        for start in (
+            lambda: Program(OURS, "benchmarks.peers.step_chainrule", *arguments),
             *(
-                torch_program("step_torch", mode, *arguments, variables={"LD_PRELOAD": str(library)})()
+                torch_program("step_torch", mode, *arguments, variables={"LD_PRELOAD": str(library)})
                 for mode in ("eager", "compiled")
             ),
-        ]
-        times = race(programs, "step", rounds, count)
-        for program in programs:
-            program.close()
-    return times
+        ):
+            programs.append(start())
+            running.callback(programs[-1].close)
+        return race(programs, "step", rounds, count)
 
 
 def unlocked_table(races: dict[str, list[Measured]]) -> str:

@@ -20,8 +20,8 @@ constexpr size_t PACKED_ROWS = 4096;       // of A at a time, if it is packed
 constexpr size_t SHARED_FLOATS = 1 << 21;  // of packed A and of B, 8 MB in the L3 cache: as many parts of k as fit
 constexpr size_t MIN_PANELS = 2;           // of B per unit of work
 constexpr size_t UNITS = 16;               // of work, at least: then all threads end at about the same time
-constexpr size_t LAST = 2;                 // units of a block are cut once more,
-constexpr size_t PARTS = 4;                // so that no thread waits long for another in the end
+constexpr size_t LAST = 2;                 // units of a block are cut by columns
+constexpr size_t PARTS = 4;                // into so many, so that no thread waits long for another in the end
 constexpr size_t STRIP = 64;               // terms of k packed by one thread at a time
 constexpr size_t PACK_PANELS = 4;          // panels of B packed by one thread at a time, or fewer if there are few
 constexpr size_t FEW_ROWS = 4;             // up to here dot products are faster than tiles
@@ -146,7 +146,7 @@ struct Matmul {
 
     void multiply(const Block& block) const {
         const size_t units_n = blocks_of(block.N, unit_cols), units = blocks_of(block.M, mc) * units_n;
-        const size_t last = std::min(LAST, units), whole = units - last;
+        const size_t last = small ? 0 : std::min(LAST, units), whole = units - last;
         const size_t part_cols = round_up(blocks_of(unit_cols, PARTS), NR), parts = blocks_of(unit_cols, part_cols);
         for_units(whole + last * parts, [&](size_t i) {
             const size_t unit = i < whole ? i : whole + (i - whole) / parts, part = i < whole ? 0 : (i - whole) % parts;

@@ -2,8 +2,9 @@
 // Derivation: docs/derivations/attention.md
 //
 // Every GEMM runs on full tiles: operands are copied to scratch and padded with zeros, and what a tile finds goes straight
-// to its place in the result. Tiles that the causal mask hides are skipped. Sums over keys and queries continue from block to block in order, so of the sizes below only two affect
-// the bits of a result: KEYS, by the rescaling in forward, and FEW_QUERIES, by another order of summation.
+// to its place in the result. Tiles that the causal mask hides are skipped. Sums over keys and queries continue from block
+// to block in order, so of the sizes below only two affect the bits of a result: KEYS, by the rescaling in forward, and
+// FEW_QUERIES, by another order of summation.
 #include "ops/attention.hpp"
 
 #include "gemm/gemm.hpp"
@@ -20,11 +21,11 @@ constexpr size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-constexpr size_t KEYS = 192;                               // keys per block
+constexpr size_t KEYS = 192;                        // keys per block
 constexpr size_t QUERIES = 8 * MR;                  // queries per block in forward
 constexpr size_t MANY_QUERIES = round_up(256, MR);  // and in backward
-constexpr size_t FEW_QUERIES = 4;                          // up to here packing keys costs more than it saves
-constexpr size_t SCORES_ROW = KEYS + LANES;                // an odd number of cache lines, with space for a tile of keys
+constexpr size_t FEW_QUERIES = 4;                   // up to here packing keys costs more than it saves
+constexpr size_t SCORES_ROW = KEYS + LANES;         // an odd number of cache lines, with space for a tile of keys
 constexpr float HIDDEN = -__builtin_inff();
 
 // Rows an odd number of cache lines apart fall into different sets of a cache.
@@ -374,16 +375,15 @@ void recompute_weights(const BackwardSpace& at, const float* lse, const Block& b
 }
 
 // out (keys, n) = or += Wᵀ x for a block W of weights and the rows x of its queries. The first block of queries that sees
-// a key assigns, others add; blocks of queries begin at `begin`.
-INLINE void add_to_keys(Heads<float> out, const float* w, const Block& block, const float* x, size_t row, size_t n,
-                        size_t begin) {
+// a key assigns, others add.
+INLINE void add_to_keys(Heads<float> out, const float* w, const Block& block, const float* x, size_t row, size_t n) {
     const size_t group = block.call.H / block.call.Hk, hk = block.h / group;
     for (size_t c = 0; c < n; c += NR)
         for (size_t j = 0; j < block.keys; j += MR) {
             const size_t seeing = first_query(block.call, block.s + j);
             const size_t r = seeing <= block.t ? 0 : seeing - block.t;
             if (r >= block.rows) continue;
-            const bool begun = block.h > hk * group || (block.t > begin && seeing < block.t);
+            const bool begun = block.h > hk * group || seeing < block.t;
             product({out.at(block.b, hk, block.s + j) + c, out.row, block.keys - j, n - c}, begun, w + r * SCORES_ROW + j, 1,
                     SCORES_ROW, x + r * row + c, row, block.rows - r);
         }
@@ -399,16 +399,15 @@ void add_to_diagonals(float* diagonals_n, const float* dZ, const Block& block) {
     }
 }
 
-// `first` is the first key of the unit, `begin` the first query of the blocks that see these keys.
-void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, size_t first, size_t begin,
-                    const Block& block) {
+// `first` is the first key of the unit.
+void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, size_t first, const Block& block) {
     const Attention& call = block.call;
     const size_t s = block.s - first;
     const float *queries = at.queries + block.t * at.query_row, *dy = at.dy + block.t * at.value_row;
     scores(at.weights, block, queries, at.query_row, at.keys + s * call.D);
     recompute_weights(at, gradient.lse_bht + (block.b * call.H + block.h) * call.T, block);
     if (gradient.dv.data)  // forward was: o = A v                                                             [AT.6]
-        add_to_keys(gradient.dv, at.dropped, block, dy, at.value_row, call.Dv, begin);
+        add_to_keys(gradient.dv, at.dropped, block, dy, at.value_row, call.Dv);
     if (!gradient.dq.data && !gradient.dk.data && !gradient.diagonals_hn) return;
 
     auto score_gradient = [&](size_t r, size_t j, Vec dA) {  // forward was: A = softmax(Z); overwrites A by dZ
@@ -429,7 +428,7 @@ void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, 
                         block.columns(r));
     }
     if (gradient.dk.data)  // [AT.11]
-        add_to_keys(gradient.dk, at.weights, block, queries, at.query_row, call.D, begin);
+        add_to_keys(gradient.dk, at.weights, block, queries, at.query_row, call.D);
     if (gradient.diagonals_hn)
         add_to_diagonals(gradient.diagonals_hn + block.h * (call.T + call.S - 1), at.weights, block);
 }
@@ -470,10 +469,9 @@ void backward(const AttentionGradient& gradient, const Attention& call, size_t b
         if (gradient.dq.data)  // queries that see none of these keys
             clear_rows(gradient.dq.at(b, h, 0), gradient.dq.row, count ? first_block(call, s) : call.T, call.D);
         for (size_t i = s; i < end; i += KEYS) {
-            const size_t begin = first_block(call, i);
-            for (size_t t = begin, rows; t < call.T; t += rows) {
+            for (size_t t = first_block(call, i), rows; t < call.T; t += rows) {
                 rows = block_rows(t, call.T, MANY_QUERIES);
-                backward_block(gradient, at, s, begin, {call, b, h, t, rows, i, smaller(KEYS, end - i)});
+                backward_block(gradient, at, s, {call, b, h, t, rows, i, smaller(KEYS, end - i)});
             }
         }
     }

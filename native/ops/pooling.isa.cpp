@@ -54,13 +54,17 @@ void max_forward(float* y_c, const float* x_tc, const uint8_t* mask_t, size_t T,
 
 void max_backward(float* dx_tc, const float* dy_c, const float* x_tc, const float* y_c, const uint8_t* mask_t, size_t T,
                   size_t C) {
-    for (size_t c = 0; c < C; ++c) {  // forward was: y = max x_t                                                 [PL.4]
-        float count = 0;
+    each_vector(C, [=](size_t c, auto left) {  // forward was: y = max x_t                                        [PL.4]
+        const Vec y = load_next(y_c + c, left);
+        Vec count = fill(0);
         for (size_t t = 0; t < T; ++t)
-            if (mask_t[t] && x_tc[t * C + c] == y_c[c]) ++count;
-        const float share = dy_c[c] / count;
-        for (size_t t = 0; t < T; ++t) dx_tc[t * C + c] = mask_t[t] && x_tc[t * C + c] == y_c[c] ? share : 0;
-    }
+            if (mask_t[t]) count = count + select(load_next(x_tc + t * C + c, left) == y, fill(1), fill(0));
+        const Vec share = load_next(dy_c + c, left) / count;  // of a column without a maximum not a number, as it is
+        for (size_t t = 0; t < T; ++t) {
+            const Vec largest = select(load_next(x_tc + t * C + c, left) == y, share, select(y == y, fill(0), y));
+            store_next(dx_tc + t * C + c, mask_t[t] ? largest : fill(0), left);
+        }
+    });
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ def test_neighbors_of_one_kind_are_one_range() -> None:
             for name, shape in [("a", (2, 2)), ("b", 3), ("c", (4, 4)), ("d", 5), ("e", (1, 1))]
         ]
     )
-    assert block.ranges() == [(slice(0, 48), True), (slice(48, 80), False)]
+    assert block.ranges() == ((slice(0, 48), True), (slice(48, 80), False))
 
 
 def test_names_must_differ() -> None:

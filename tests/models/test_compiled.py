@@ -26,6 +26,7 @@ from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch
 from chainrule.models.replayable import Replayable
 from chainrule.models.reward import Comparisons
+from chainrule.nn import TokenRows
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.tasks.labeled.frozen import Read
 
@@ -833,3 +834,18 @@ def test_a_replay_that_is_refused_goes_on_op_by_op(monkeypatch: pytest.MonkeyPat
 def test_what_is_not_a_model_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"compile: NoneType \(must be a model"):
         cr.compile(None)  # type: ignore[arg-type]
+
+
+def test_rows_of_a_table_that_were_restored_are_restored_again() -> None:
+    """A replay writes the learned rows without Python, which must still know what was there."""
+    model = new("tokens")
+    layer = next(part for _, part in model.named_layers() if isinstance(part, TokenRows))
+    original = layer.base.weight.array[layer.tokens].copy()
+    compiled, batches = cr.compile(model), batches_of("tokens")
+    for _ in range(2):
+        for _ in range(5):
+            learn(compiled, next(batches))
+        assert not np.array_equal(layer.base.weight.array[layer.tokens], original)
+        layer.restore()
+        np.testing.assert_array_equal(layer.base.weight.array[layer.tokens], original)
+    assert compiled.replayed == 1

@@ -126,7 +126,7 @@ class Parameters:
         self._views = [self.values_of[id(param)] for param in self.unique]
         self._grads = [self.grad_of.get(id(param)) for param in self.unique]
         self._kinds: list[tuple[bool, bool]] = []  # of each parameter when the ranges were found
-        self._ranges: list[tuple[slice, bool]] = []
+        self._ranges: tuple[tuple[slice, bool], ...] = ()
 
     def _adopt(self, name: str, param: Param) -> None:
         view = self._view(self.data, param)
@@ -154,11 +154,11 @@ class Parameters:
         """The block has a place for its gradient: it was not frozen when the block was made."""
         return self.offsets[id(param)] + param.size <= self.grad.size
 
-    def ranges(self) -> list[tuple[slice, bool]]:
+    def ranges(self) -> tuple[tuple[slice, bool], ...]:
         """The trainable part of the block as contiguous (range, decays) pairs."""
         kinds = list(map(KIND, self.unique))
         if kinds != self._kinds:
-            self._kinds, self._ranges = kinds, self._found_ranges()
+            self._kinds, self._ranges = kinds, tuple(self._found_ranges())
         return self._ranges
 
     def _found_ranges(self) -> list[tuple[slice, bool]]:

@@ -21,27 +21,22 @@ class Batch(NamedTuple):
 
 
 def rounded(count: int) -> int:
-    """`count` or a little more, so that batches have few sizes: multiples of 16, of larger ones about a sixteenth.
+    """`count` or a little more, so that batches have few sizes: multiples of 16, of large ones up to a sixteenth.
 
     >>> [rounded(n) for n in (0, 5, 100, 614)]
     [0, 16, 112, 640]
     """
-    step = max(16, 1 << max(0, count.bit_length() - 4))
+    step = max(16, 1 << max(0, count.bit_length() - 5))
     return -(-count // step) * step
 
 
 def spare(count: int, size: int) -> int:
-    """Places to add to `count` of `size` places so that batches have few sizes: none if all count.
-
-    The sum is not `size`, by which all places are known in their order.
+    """Places to add to `count` of `size` places, so that batches have few sizes.
 
     >>> spare(100, 128), spare(128, 128), spare(127, 128)
-    (12, 0, 17)
+    (12, 0, 1)
     """
-    if count == size:
-        return 0
-    more = rounded(count)
-    return (rounded(more + 1) if more == size else more) - count
+    return min(rounded(count), size) - count
 
 
 def lengthened(x: Array, more: int, value: int = 0, axis: int = 0) -> Array:

@@ -235,7 +235,7 @@ class TokenRows(Embedding):
         self.base = base.freeze()
         self.tokens = np.array(tokens)
         self.token_rows = parameter(zeros, (len(self.tokens), size))
-        self.before: Array | None = None  # rows of the table, once they are replaced
+        self.before: Array | None = None  # what the table had there, once it is written to: a replay writes again
         if self._is_there():
             self.token_rows.array[...] = base.weight.array[self.tokens]
 
@@ -260,7 +260,6 @@ class TokenRows(Embedding):
         """Put back the rows that the table had."""
         if self.before is not None:
             self.base.weight.array[self.tokens] = self.before
-            self.before = None
 
     @property
     def weight(self) -> Any:  # type: ignore[override]

@@ -14,7 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.nn.init import ones, parameter, zeros
 from chainrule.nn.layer import Layer
 from chainrule.nn.linear import Linear
-from chainrule.ops.neural.batchnorm import follow
+from chainrule.ops.neural.batchnorm import update_running_in_place
 
 
 class LayerNorm(Layer):
@@ -74,7 +74,7 @@ class BatchNorm(Layer):
         if not self.training:
             return ops.batchnorm_eval(x, self.weight, self.bias, mean=mean, var=var, eps=self.eps)
         y, *batch = ops.batchnorm(x, self.weight, self.bias, eps=self.eps, rows=rows)
-        follow(mean, var, *(statistic.array for statistic in batch), momentum=self.momentum)
+        update_running_in_place(mean, var, *(statistic.array for statistic in batch), momentum=self.momentum)
         return y
 
     def fold_into(self, linear: Linear) -> Linear:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices, integer_array_indices
 
+import chainrule as cr
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
@@ -190,3 +191,35 @@ def test_errors_of_the_others() -> None:
         ops.embedding(np.ones(3), ids=[0])
     with pytest.raises(ShapeError, match=r"getitem: .*\(3, 4\).*index 5 is out of bounds for axis 0"):
         Tensor(np.ones((3, 4)))[5]
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_a_row_that_weighs_nothing_counts_for_nothing(backend: str) -> None:
+    table = np.array([[np.nan, np.inf], [1, 2], [3, 4]], np.float32)
+    with cr.backend(backend):
+        bag = ops.embedding_bag(table, ids=[[0, 1, 2], [1, 1, 0]], weights=[[0, 2, 1], [1, 1, 0]])
+    np.testing.assert_array_equal(bag, [[5, 8], [2, 4]])
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_weights_of_a_bag_may_lie_anywhere(backend: str) -> None:
+    table, ids = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([[0, 1], [2, 3], [1, 1]])
+    turned = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(3, 2))
+    turned.setflags(write=False)
+    for weights in (turned, np.broadcast_to(np.float32(0.5), (3, 2))):
+        with cr.backend(backend):
+            found = ops.embedding_bag(table, ids=ids, weights=weights)
+        np.testing.assert_array_equal(found, (table[ids] * weights[..., None]).sum(1))
+
+
+def test_bad_ids_of_a_bag_are_named() -> None:
+    with pytest.raises(DataError, match=r"^embedding_bag: id 7 at position \(0, 1\)"):
+        ops.embedding_bag(np.ones((4, 2), np.float32), ids=[[0, 7]])
+
+
+def test_rows_that_are_not_in_their_places_are_refused() -> None:
+    table, rows = np.zeros((3, 2), np.float32), np.ones((1, 2), np.float32)
+    with pytest.raises(DataError, match="put_rows: the rows are not in W"):
+        ops.put_rows(table, rows, ids=[1], placed=True)
+    table[1] = 1
+    np.testing.assert_array_equal(ops.put_rows(table, rows, ids=[1], placed=True), table)

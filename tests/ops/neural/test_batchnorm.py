@@ -12,7 +12,7 @@ import chainrule as cr
 from chainrule import ops
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops import batchnorm, batchnorm_eval, fold_batchnorm, groupnorm, update_running
-from chainrule.ops.neural.batchnorm import follow
+from chainrule.ops.neural.batchnorm import update_running_in_place
 from chainrule.random import generator
 from tests.vectors import vector
 
@@ -226,10 +226,9 @@ def test_rows_after_the_batch_count_nothing(backend: str) -> None:
         assert np.array_equal(whole[: len(alone)], alone) and not whole[len(alone) :].any()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_statistics_that_follow_in_place(dtype: Any) -> None:
+def test_running_statistics_in_place() -> None:
     """The kernel has the bits of the formula."""
-    mean, var, seen_mean, seen_var = normal(4, 37).astype(dtype)
+    mean, var, seen_mean, seen_var = normal(4, 37).astype(np.float32)
     expected = update_running(mean, var, seen_mean, seen_var, momentum=0.3)
-    follow(mean, var, seen_mean, seen_var, momentum=0.3)
+    update_running_in_place(mean, var, seen_mean, seen_var, momentum=0.3)
     assert np.array_equal(mean, expected[0]) and np.array_equal(var, expected[1])

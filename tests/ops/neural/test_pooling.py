@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import chainrule as cr
 from chainrule import ops
 from chainrule.errors import ChainruleError, ConfigError, ShapeError
 
@@ -26,6 +27,18 @@ def test_padding_has_no_say_and_gets_no_gradient(kind: str) -> None:
     _, saved = ops.pool.forward(X, mask=MASK, kind=kind)
     (dx,) = ops.pool.backward(np.ones((2, 2)), saved, (True,))
     assert not dx[~MASK].any() and dx.sum() == 4
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_what_is_not_a_number_is_in_the_maximum_and_in_its_gradient(backend: str) -> None:
+    x = np.array([[[1, 1], [np.nan, 2], [3, 2], [9, 9]]], np.float32)
+    with cr.backend(backend):
+        leaf = cr.Tensor(x, requires_grad=True)
+        y = ops.pool(leaf, mask=[[True, True, True, False]], kind="max")
+        y.sum().backward()
+    np.testing.assert_array_equal(y.numpy(), [[np.nan, 2]])
+    nan = np.nan  # padding has none, and equal maxima share
+    np.testing.assert_array_equal(leaf.grad, [[[nan, 0], [nan, 0.5], [nan, 0.5], [0, 0]]])
 
 
 def test_a_mask_of_numbers_is_one_of_truth_values() -> None:

@@ -24,9 +24,8 @@ def pool(hidden: Tensor, mask: Array | None, pooling: str) -> Tensor:
     >>> [pool(hidden, np.array([[True, True, False]]), each).item() for each in ("mean", "cls", "max")]
     [3.0, 1.0, 5.0]
     """
-    if pooling != "mean":
-        check_tokens(mask)
     if pooling == "cls":
+        check_tokens(mask)
         return hidden[:, 0]
     counted = constant(np.ones(hidden.shape[:2], bool)) if mask is None else mask
     return ops.pool(hidden, mask=counted, kind=pooling)

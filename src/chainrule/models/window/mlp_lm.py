@@ -54,7 +54,7 @@ class MLPConfig(Config):
         return [self.block_size * self.n_embd, *[self.n_hidden] * self.n_layer, self.vocab_size]
 
 
-class Windows(NamedTuple):
+class CountedWindows(NamedTuple):
     """Tokens seen (N, n), and how many rows of them are the batch (1,)."""
 
     contexts: Array
@@ -70,6 +70,8 @@ class MLPLM(WindowModel):
     (1, 5, 10)
     """
 
+    prepared_inputs = CountedWindows
+
     def __init__(self, config: MLPConfig) -> None:
         self.config = config
         self.embedding = Embedding(config.vocab_size + 1, config.n_embd)  # the last is "nothing yet"
@@ -77,14 +79,14 @@ class MLPLM(WindowModel):
         # Small last weights: the first logits are near 0 and the first loss near ln V.
         self.mlp = MLP(config.sizes, "tanh", norm=norm, output_init=partial(normal, std=0.01))
 
-    def windows(self, contexts: Array, count: int) -> Windows:
-        return Windows(contexts, np.array([count]))
+    def windows(self, contexts: Array, count: int) -> CountedWindows:
+        return CountedWindows(contexts, np.array([count]))
 
     def looked_up(self, seen: Array) -> Array:
         rows: Array = self.embedding.weight.array[seen]
         return rows
 
-    def scores(self, windows: Windows) -> Tensor:
+    def scores(self, windows: CountedWindows) -> Tensor:
         """contexts (N, n), batch_rows (1,) -> logits (N, V)"""
         contexts, rows = windows
         vectors = self.embedding(contexts)  # (N, n, k)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ class WindowModel(LanguageModel):
     """
 
     any_length = True
+    prepared_inputs: ClassVar[type]
+    """What `windows` gives."""
 
     def predict(self, contexts: Array) -> Tensor:
         """contexts (N, n) -> logits (N, V)"""
@@ -51,7 +53,7 @@ class WindowModel(LanguageModel):
         The rest would cost time and blur the statistics of a batch norm. A few empty windows may follow, so that
         batches have few shapes.
         """
-        if isinstance(batch.inputs, tuple):
+        if isinstance(batch.inputs, self.prepared_inputs):
             return batch
         counts = np.asarray(batch.targets) != IGNORE
         targets = batch.targets[counts]

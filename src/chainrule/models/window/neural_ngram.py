@@ -41,7 +41,7 @@ class NeuralNGramConfig(Config):
         Check("NeuralNGram", self).at_least(1, "block_size", "vocab_size")
 
 
-class Windows(NamedTuple):
+class TableRows(NamedTuple):
     """Rows of the tables, one after the other, of the tokens seen (N, n); 1 where one was seen, else 0 (N, n)."""
 
     rows: Array
@@ -57,23 +57,25 @@ class NeuralNGram(WindowModel):
     (1, 3, 10)
     """
 
+    prepared_inputs = TableRows
+
     def __init__(self, config: NeuralNGramConfig) -> None:
         self.config = config
         # The loss is convex: 0 is as good a start as any, and its first value is exactly ln V.
         self.weight = parameter(zeros, (config.block_size, config.vocab_size, config.vocab_size))
 
-    def windows(self, contexts: Array, count: int) -> Windows:
+    def windows(self, contexts: Array, count: int) -> TableRows:
         n, V = self.config.block_size, self.config.vocab_size
         there = contexts < V
         rows = np.where(there, contexts, 0) + V * np.arange(n)
-        return Windows(rows, None if there.all() else there.astype(self.weight.dtype))
+        return TableRows(rows, None if there.all() else there.astype(self.weight.dtype))
 
     def looked_up(self, seen: Array) -> Array:
         there = seen < self.config.vocab_size
         rows: Array = self.weight.array[np.arange(len(seen)), np.where(there, seen, 0)] * there[:, None]
         return rows
 
-    def scores(self, windows: Windows) -> Tensor:
+    def scores(self, windows: TableRows) -> Tensor:
         """rows (N, n), there (N, n) -> logits (N, V)"""
         n, V = self.config.block_size, self.config.vocab_size
         return ops.embedding_bag(self.weight.reshape(n * V, V), ids=windows.rows, weights=windows.there)

@@ -14,7 +14,8 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract
-from chainrule.autograd.recording import assign, fail, settled, zeros
+from chainrule.autograd.mode import mode
+from chainrule.autograd.recording import assign, contiguous, fail, settled, zeros
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import DataError, ShapeError
 from chainrule.ops._util import normal, rows, summed_into
@@ -86,14 +87,14 @@ def scatter_add(ids: Array, dy: Array, shape: Shape) -> Array:
 
 def embedding_forward(W: Array, *, ids: Any) -> Result:
     """W (V, C), ids (...) of integers -> y (..., C), row ids[i] of W for each i: one_hot(ids, V) @ W"""
-    ids = _row_ids(W, ids)
+    ids = _row_ids("embedding", W, ids)
     return W.take(ids, axis=0), (ids, W.shape)  # (..., C)
 
 
-def _row_ids(W: Array, ids: Any) -> Array:
+def _row_ids(name: str, W: Array, ids: Any) -> Array:
     if W.ndim != 2:
-        raise ShapeError(f"embedding: W has shape {W.shape} (must be (vocabulary, channels))")
-    return check_ids("embedding", ids, W.shape[0])
+        raise ShapeError(f"{name}: W has shape {W.shape} (must be (vocabulary, channels))")
+    return check_ids(name, ids, W.shape[0])
 
 
 def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -102,7 +103,7 @@ def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def embedding_native_forward(W: Array, *, ids: Any) -> Result:
-    ids = _row_ids(W, ids)
+    ids = _row_ids("embedding", W, ids)
     y = native.empty((*ids.shape, W.shape[1]))
     native.kernels().gather_rows(rows(y), W, ids.reshape(-1))
     return y, (ids, W.shape)
@@ -137,17 +138,18 @@ embedding = Op(
 def embedding_bag_forward(W: Array, *, ids: Any, weights: Any = None) -> Result:
     """W (V, C), ids (..., n) of integers, weights (..., n) -> y (..., C): Σ_j weights[j] W[ids[j]] of each bag
 
-    Without weights each id counts once.
+    Without weights each id counts once. A row that weighs 0 counts for nothing, whatever is in it.
     """
     ids, weights = _bags(W, ids, weights)
     found = W.take(ids, axis=0)  # (..., n, C)
-    y = (found if weights is None else found * weights[..., None]).sum(axis=-2)  #                 [IX.7]
-    return y, (ids, weights, W.shape)
+    if weights is not None:
+        found = np.where(weights[..., None] != 0, found * weights[..., None], W.dtype.type(0))
+    return found.sum(axis=-2), (ids, weights, W.shape)  #                                          [IX.7]
 
 
 def _bags(W: Array, ids: Any, weights: Any) -> tuple[Array, Array | None]:
     """ids (..., n), and a weight for each if there are any."""
-    ids = _row_ids(W, ids)
+    ids = _row_ids("embedding_bag", W, ids)
     if ids.ndim == 0:
         raise ShapeError("embedding_bag: ids have no axis (must be (..., n), n ids in each bag)")
     if weights is None:
@@ -180,7 +182,7 @@ def embedding_bag_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grad
 
 
 def _or_rows(weights: Array | None) -> Array | None:
-    return None if weights is None else rows(weights)
+    return None if weights is None else rows(contiguous(weights))
 
 
 def embedding_bag_example(rng: np.random.Generator) -> Iterator[Example]:
@@ -214,7 +216,7 @@ def put_rows_forward(W: Array, rows: Array, *, ids: Any, placed: bool = False) -
     They are in their places already if they are `placed`: then y is W.
     """
     ids = check_rows("put_rows", W, rows, ids)
-    return (W if placed else with_rows(W, rows, ids)), (ids,)
+    return (check_placed("put_rows", W, rows, ids) if placed else with_rows(W, rows, ids)), (ids,)
 
 
 def put_rows_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -252,6 +254,13 @@ def with_rows(W: Array, rows: Array, ids: Array) -> Array:
     y = W.copy()
     y[ids] = rows
     return y
+
+
+def check_placed(name: str, W: Array, rows: Array, ids: Array) -> Array:
+    """W, which has these rows; in a recording its kernels write them."""
+    if mode.recording is None and not np.array_equal(W[ids], rows, equal_nan=True):
+        raise DataError(f"{name}: the rows are not in W (must be there if they are `placed`)")
+    return W
 
 
 def check_rows(name: str, W: Array, rows: Array, ids: Any) -> Array:

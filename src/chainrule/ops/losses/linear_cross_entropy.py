@@ -24,7 +24,7 @@ from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import native_sum, normal, product_into, rows, times
-from chainrule.ops.arrays.indexing import check_rows, put_rows, with_rows
+from chainrule.ops.arrays.indexing import check_placed, check_rows, put_rows, with_rows
 from chainrule.ops.losses._own_rows import native_own_gradient, own_gradient, without_own
 from chainrule.ops.losses._targets import Goal, abstract_goal, read_goal
 from chainrule.ops.losses.cross_entropy import (
@@ -186,7 +186,8 @@ def _read(
     if own is None:
         return _logits_shape(x, W), W, None
     ids = check_rows(NAME, W, own, row_ids)
-    return _logits_shape(x, W), W if placed else with_rows(W, own, ids), ids
+    whole = check_placed(NAME, W, own, ids) if placed else with_rows(W, own, ids)
+    return _logits_shape(x, W), whole, ids
 
 
 def _place_of(W: Array, need: Any, ids: Array | None) -> tuple[Array | None, bool]:

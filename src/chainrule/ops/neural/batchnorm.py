@@ -203,10 +203,10 @@ def update_running(
     return keep * running_mean + momentum * mean, keep * running_var + momentum * var  # [BN.8]
 
 
-def follow(
+def update_running_in_place(
     running_mean: Array, running_var: Array, mean: Array, var: Array, *, momentum: float = 0.1
 ) -> None:
-    """`update_running` in place, by a kernel if the rest is: a replay makes it again."""
+    """`update_running` in place; for float32 by a kernel, which a replay can call again."""
     arrays = running_mean, running_var, mean, var
     if mode.backend == "native" and native.available() and all(a.dtype == np.float32 for a in arrays):
         for running, seen in ((running_mean, mean), (running_var, var)):

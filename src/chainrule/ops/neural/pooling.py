@@ -44,7 +44,10 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     if kind == "max":
         x, y = largest
         found = mask[..., None] & (x == y[:, None])  # (B, T, C); equal maxima share the gradient
-        return (found * (dy / found.sum(axis=1, dtype=dy.dtype))[:, None],)  #                      [PL.4]
+        counts = found.sum(axis=1, dtype=dy.dtype)
+        share = dy / np.where(counts, counts, np.nan)  # a column whose maximum is not a number has none
+        lacks = np.isnan(y)[:, None] & mask[..., None]
+        return (np.where(found | lacks, share[:, None], dy.dtype.type(0)),)  #                      [PL.4]
     weights = _weights(mask, kind, dy.dtype)[..., None]  # (B, T, 1)
     return (weights * dy[:, None],)  # forward was: y = Σ_t w_t x_t                                 [PL.2]
 

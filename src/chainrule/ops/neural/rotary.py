@@ -130,7 +130,8 @@ def _turn(x: Array, cos: Array, sin: Array, sign: float, interleaved: bool) -> A
     T, D = x.shape[-2:]
     if x.strides[-1] != x.itemsize:
         x = contiguous(x)
-    if cos.size != T * D // 2 and cos.shape[:-1] != (x.shape[0], 1, T):  # others are expanded
+    by_text = x.ndim == 4 and cos.shape[:-1] == (x.shape[0], 1, T)
+    if cos.size != T * D // 2 and not by_text:  # others are expanded
         full = (*x.shape[:-1], D // 2)
         cos, sin = (np.ascontiguousarray(np.broadcast_to(table, full)) for table in (cos, sin))
     y = native.empty(x.shape)
@@ -158,6 +159,7 @@ example = examples(
     shapes((2, 3, 5, 6), positions=np.arange(5), interleaved=True),
     shapes((2, 5, 6), positions=np.arange(5), frequency=[1.0, 0.0, -0.3]),
     shapes((2, 3, 1, 4), positions=np.array([[[4]], [[9]]])),  # (B, 1, 1)
+    shapes((2, 2, 3, 4, 6), positions=np.array([[[0, 1, 2, 3]], [[4, 6, 8, 9]]])),  # of the second axis
     shapes((2, 3, 66), positions=np.arange(3)),  # whole vectors and a remainder
     # Heads split.
     lambda rng: Example((normal(rng, 2, 3, 4, 34).transpose(0, 2, 1, 3),), {"positions": np.arange(3)}),
