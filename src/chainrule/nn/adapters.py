@@ -235,7 +235,9 @@ class TokenRows(Embedding):
         self.base = base.freeze()
         self.tokens = np.array(tokens)
         self.token_rows = parameter(zeros, (len(self.tokens), size))
-        self.before: Array | None = None  # what the table had there, once it is written to: a replay writes again
+        self.before: Array | None = (
+            None  # what the table had there, once it is written to: a replay writes again
+        )
         if self._is_there():
             self.token_rows.array[...] = base.weight.array[self.tokens]
 

@@ -143,7 +143,8 @@ def embedding_bag_forward(W: Array, *, ids: Any, weights: Any = None) -> Result:
     ids, weights = _bags(W, ids, weights)
     found = W.take(ids, axis=0)  # (..., n, C)
     if weights is not None:
-        found = np.where(weights[..., None] != 0, found * weights[..., None], W.dtype.type(0))
+        each = weights[..., None]
+        found = np.multiply(found, each, where=each != 0, out=np.zeros_like(found))
     return found.sum(axis=-2), (ids, weights, W.shape)  #                                          [IX.7]
 
 
