@@ -271,6 +271,17 @@ def learn(compiled: Compiled, batch: Batch) -> bool:
     return same
 
 
+def spoil_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on replays meet a target that is out of range."""
+    fill = Replayable.fill
+
+    def spoil(self: Replayable, part: Batch, *rest: Any) -> None:
+        fill(self, part, *rest)
+        self.part.targets[...] = V + 1
+
+    monkeypatch.setattr(Replayable, "fill", spoil)
+
+
 def new(name: str) -> Model:
     cr.seed(3)
     return FAMILIES[name]()
@@ -559,13 +570,7 @@ def test_a_replay_that_is_refused_takes_no_batch_in_twice(monkeypatch: pytest.Mo
     compiled, batches = cr.compile(new("mlp")), words(ignored=False)
     for _ in range(5):
         learn(compiled, next(batches))
-    fill = Replayable.fill
-
-    def spoil(self: Replayable, part: Batch, *rest: Any) -> None:
-        fill(self, part, *rest)
-        self.part.targets[...] = V + 1
-
-    monkeypatch.setattr(Replayable, "fill", spoil)
+    spoil_targets(monkeypatch)
     assert compiled.replayed == 1
     before, batch = compiled.model.state(), next(batches)
     backward(compiled.model, batch)
@@ -819,13 +824,7 @@ def test_a_replay_that_is_refused_goes_on_op_by_op(monkeypatch: pytest.MonkeyPat
     compiled, batches = cr.compile(new("gpt")), words()
     for _ in range(5):
         learn(compiled, next(batches))
-    fill = Replayable.fill
-
-    def spoil(self: Replayable, part: Batch, *rest: Any) -> None:
-        fill(self, part, *rest)
-        self.part.targets[...] = V + 1
-
-    monkeypatch.setattr(Replayable, "fill", spoil)
+    spoil_targets(monkeypatch)
     assert compiled.replayed == 1
     assert learn(compiled, next(batches))
     assert compiled.replayed == 0 and "ValueError" in compiled.broken[0]

@@ -42,32 +42,27 @@ void mul(Flat<float> y, Flat<const float> a, Flat<const float> b) {
     pairs(&Elementwise::mul, y, a, b);
 }
 
-// total = the sum of x, in double and by blocks of fixed size: the same bits for any number of threads.
-void sum(Flat<float> total, Flat<const float> x) {
+// total = factor times the sum of what sum_of(x_n, n) finds in blocks of fixed size, in double: the same bits for any
+// number of threads.
+template <class Sum>
+void total_of(Flat<float> total, Flat<const float> x, double factor, Sum sum_of) {
     const size_t n = x.size();
     float* out = pointer(total, "total", 1);
     const float* x_n = x.data();
 
     WithoutGil release;
     std::vector<double> sums((n + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS);
-    for_row_blocks(n, 1, BLOCK_ELEMENTS, [&](size_t block, size_t i, size_t count) {
-        sums[block] = std::accumulate(x_n + i, x_n + i + count, 0.0);
-    });
-    *out = static_cast<float>(std::accumulate(sums.begin(), sums.end(), 0.0));
+    for_row_blocks(n, 1, BLOCK_ELEMENTS,
+                   [&](size_t block, size_t i, size_t count) { sums[block] = sum_of(x_n + i, count); });
+    *out = static_cast<float>(factor * std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
-// total = half the sum of the squares of x, summed likewise.
-void l2_loss(Flat<float> total, Flat<const float> x) {
-    const size_t n = x.size();
-    float* out = pointer(total, "total", 1);
-    const float* x_n = x.data();
+void sum(Flat<float> total, Flat<const float> x) {
+    total_of(total, x, 1, [](const float* x_n, size_t n) { return std::accumulate(x_n, x_n + n, 0.0); });
+}
 
-    WithoutGil release;
-    std::vector<double> sums((n + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS);
-    for_row_blocks(n, 1, BLOCK_ELEMENTS, [&](size_t block, size_t i, size_t count) {
-        sums[block] = optimizers().sum_of_squares(x_n + i, count);
-    });
-    *out = static_cast<float>(std::accumulate(sums.begin(), sums.end(), 0.0) / 2);
+void l2_loss(Flat<float> total, Flat<const float> x) {
+    total_of(total, x, 0.5, [](const float* x_n, size_t n) { return optimizers().sum_of_squares(x_n, n); });
 }
 
 }  // namespace

@@ -260,3 +260,20 @@ def test_rows_are_put_where_the_matrix_has_others_and_no_id_stands_twice() -> No
     np.testing.assert_array_equal(found, linear_cross_entropy(x, W, targets=targets))
     with pytest.raises(cr.ChainruleError, match="must differ"):
         linear_cross_entropy(x, W, W[[2, 2]], targets=targets, row_ids=[2, 2])
+
+
+@pytest.mark.parametrize("options", [{"exclude_true": True}, {"ignore_index": -1}, {"label_smoothing": 0.2}])
+def test_the_gradient_of_rows_of_their_own_is_the_same_by_kernels(options: dict[str, Any]) -> None:
+    rng = np.random.default_rng(4)
+    x, W, own = (rng.normal(size=(n, 5)).astype(np.float32) for n in (7, 9, 2))
+    targets = np.array([6, 3, 0, 8, 3, -1 if "ignore_index" in options else 1, 6])
+    found = []
+    for backend in ("native", "reference"):
+        leaf = cr.Tensor(own, requires_grad=True)
+        with cr.backend(backend):
+            loss = linear_cross_entropy(x, W, leaf, targets=targets, row_ids=[6, 3], **options)
+            loss.backward()
+        found.append((loss.item(), leaf.grad))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    assert np.abs(found[1][1]).max() > 1e-3
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-4, atol=1e-6)
